@@ -10,7 +10,9 @@ from ..expr.structure import Monomial
 
 
 class Arithmetic(ABC):
-    """Computes sizes in one graph. Subclasses define the sources of sizes, and the storage and names of results.
+    """Builds nodes that compute sizes in one graph.
+
+    Subclasses define the sources of sizes, and the storage and names of results.
 
     Attributes:
         opset: version of the standard operators there.
@@ -20,26 +22,26 @@ class Arithmetic(ABC):
 
     @abstractmethod
     def number(self, numbers: Iterable[int]) -> str:
-        """A constant vector."""
+        """Returns the name of a constant vector with these numbers."""
 
     @abstractmethod
     def node(self, op_type: str, inputs: list[str], length: int, hint: str = "", **attributes: int) -> str:
-        """A vector of `length` elements: the output of a new node named `hint`, or of an equal existing one."""
+        """Returns the output name of a node that makes `length` elements; an equal existing node is reused."""
 
     @abstractmethod
     def size(self, d: Dim) -> str | None:
-        """The size `d`, a vector of one element; None where it cannot be computed."""
+        """Returns the name of a one-element vector with the size `d`; None where it cannot be computed."""
 
     @abstractmethod
     def rounds_down(self, n: Dim, d: Dim) -> bool:
         """True if the quotient is never negative, so that the runtime's truncating division equals ``//``."""
 
     def piece(self, entries: Sequence[Dim], k: int) -> tuple[str | None, int]:
-        """A part of a vector that begins at entry `k`, which is no number; and how many entries that has."""
+        """The next tensor to concatenate, which begins at entry `k` of a vector, and how many entries it has."""
         return self.size(entries[k]), 1
 
     def joined(self, entries: Sequence[Dim], hint: str = "") -> str | None:
-        """The vector with these elements; None where one cannot be computed."""
+        """Returns the name of a vector with these elements; None where one cannot be computed."""
         pieces: list[str] = []
         k = 0
         while k < len(entries) or not pieces:
@@ -57,7 +59,7 @@ class Arithmetic(ABC):
         return pieces[0] if len(pieces) == 1 else self.node("Concat", pieces, len(entries), hint, axis=0)
 
     def computed(self, d: Dim) -> str | None:
-        """The size `d`, which is no number and no symbol, from those of its parts."""
+        """Returns the name of a vector with `d`, an expression, computed by nodes from its operands."""
         return self._sum(d) if d.atom is None else self._atom(d.atom)
 
     def _atom(self, atom: Atom) -> str | None:
@@ -69,7 +71,9 @@ class Arithmetic(ABC):
         return None
 
     def _quotient(self, n: Dim, d: Dim) -> str | None:
-        """``n // d``, never as 1/d. Where that is multiplied by b, onnxruntime makes b/d of it, also for integers
+        """Nodes for ``n // d``, never written as a product with 1/d.
+
+        Where that is multiplied by b, onnxruntime makes b/d of it, also for integers
         (https://github.com/microsoft/onnxruntime/blob/main/onnxruntime/core/optimizer/div_mul_fusion.cc).
         """
         below = self.size(d)
@@ -81,7 +85,7 @@ class Arithmetic(ABC):
         return None if above is None else self.node("Div", [above, below], 1)
 
     def _sum(self, d: Dim) -> str | None:
-        """A polynomial, term by term: those that are added first."""
+        """Nodes for a polynomial, which add its positive terms first."""
         total: str | None = None
         for monomial, factor in sorted(d.terms, key=lambda term: term[1] < 0):
             term = self._product(monomial, factor if total is None else abs(factor))

@@ -1,4 +1,4 @@
-"""An If whose condition is known: its branch, put where the If stood."""
+"""Replaces an If of known condition by the nodes of the branch that runs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .knowledge import Knowledge
 
 
 def inlined(node: DraftNode, known: Knowledge, inner: Mapping[int, Knowledge]) -> list[DraftNode] | None:
-    """The nodes of the branch that runs, for the graph around the If; they make its outputs. None where it is open.
+    """The nodes of the branch that runs, rewritten to replace the If in the graph around it. None where it is open.
 
     Names that are in use elsewhere are changed, the branch's own weights move along.
     """

@@ -19,7 +19,7 @@ _FLOAT_TYPES = frozenset((1, 10, 11))
 
 
 def known_beforehand(site: Site) -> Change | None:
-    """Every element of every output is known as a number."""
+    """Replaces a node by a constant if all elements of its outputs are known numbers."""
     node = site.node
     if node.op_type == "Constant" and not node.domain:
         return None
@@ -28,7 +28,7 @@ def known_beforehand(site: Site) -> Change | None:
 
 
 def folded_float(site: Site) -> Change | None:
-    """A float operation on constants."""
+    """Replaces a float operation on constants by its result."""
     given: list[Array] = []
     for name in site.node.inputs:
         array = site.known.array(name)

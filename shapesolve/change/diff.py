@@ -1,4 +1,4 @@
-"""Comparison of two models: outputs and accepted sizes by proof, the rest by its text.
+"""Compares two models: outputs and accepted sizes by proof, other tensors by their printed shapes.
 
 Inputs and outputs are matched by name, the others by position; sizes by the inputs that they are declared on. Nothing is
 assumed about broadcasts. A difference of sizes comes with sizes at which it was checked.
@@ -62,7 +62,7 @@ class _Side:
                 self.open += 1
 
     def _names(self, other: Analysis) -> dict[str, Dim]:
-        """Symbols for texts: those of the other model at the same axis of an input, the rest renamed."""
+        """Printed name of each symbol: the other model's name for the same input axis, else a new name."""
         found = {name: d for name, d in self.to.items() if d.name is not None}
         taken = {d.name for d in found.values()} | other.symbols.keys()
         for name in self.analysis.symbols:
@@ -71,11 +71,11 @@ class _Side:
         return found
 
     def translated(self, d: Dim) -> Dim | None:
-        """A size in the names of the other model, where it has them."""
+        """A size in the symbols of the other model; None if it depends on a symbol that has no counterpart."""
         return d.subs(self.to) if d.free <= self.to.keys() else None
 
     def typed(self, name: str) -> str:
-        """Type and shape of a tensor, in names to read."""
+        """Text of a tensor's type and shape, in printed names."""
         a = self.analysis
         return f"{dtype_name(a.dtypes.get(name, 0))} {shape_text(_renamed(a.shapes.get(name), self.names))}"
 
@@ -89,7 +89,7 @@ def _renamed(shape: Shape | None, to: Mapping[str, Dim]) -> Shape | None:
 
 
 def matched(mine: Sequence[str], others: Sequence[str]) -> list[tuple[str, str]]:
-    """Pairs of names: those that are the same, and what is left by position where that is as many."""
+    """Pairs equal names; if as many names are left on both sides, pairs these by position."""
     pairs = [(name, name) for name in mine if name in others]
     left, right = [n for n in mine if n not in others], [n for n in others if n not in mine]
     return pairs + ([*zip(left, right)] if len(left) == len(right) else [])
@@ -159,7 +159,7 @@ def _unmatched(
 
 
 def _changes(before: Analysis, second: _Side, rows: Iterable[tuple[str, str, str]]) -> Iterable[TensorChange]:
-    """Tensors that read differently, of rows with the name to show and the name in each model."""
+    """Tensors whose printed type or shape differs, of rows (shown name, name before, name after)."""
     for shown, a, b in rows:
         text = f"{dtype_name(before.dtypes.get(a, 0))} {shape_text(before.shapes.get(a))}"
         other = second.typed(b)

@@ -1,5 +1,5 @@
 # compiled: see CONTRIBUTING.md
-"""A model under change: graphs as editable lists of nodes, over an unchanged original.
+"""`Draft`: an editable copy of a model's graphs, over the unchanged original.
 
     draft = Draft(read_model("model.onnx"))
     node = draft.graph.producers()["y"]
@@ -68,7 +68,7 @@ class DraftNode:
         return not self.domain and self.op_type in op_types
 
     def reads(self, except_for: Collection[int] = ()) -> list[str]:
-        """Names that it takes from its graph, those that its own graphs capture among them; maybe repeated.
+        """Names of tensors of the surrounding graph that the node or its subgraphs read; maybe repeated.
 
         Inputs at the positions `except_for` are left out.
         """
@@ -133,7 +133,7 @@ class DraftGraph:
         return found
 
     def made(self) -> set[str]:
-        """The names of all its tensors."""
+        """The names of all tensors that the graph defines."""
         names = {name for node in self.nodes for name in node.outputs if name}
         return names | self.given | self.added.keys() | self.weights.keys()
 
@@ -191,7 +191,9 @@ class DraftGraph:
     def drop_dead(
         self, stays: Callable[[DraftNode], bool] | None = None, reads: Counter[str] | None = None
     ) -> list[DraftNode]:
-        """Removes nodes without needed outputs, here and in inner graphs, and returns them. Those that `stays` are kept.
+        """Removes nodes without needed outputs, here and in inner graphs, and returns them.
+
+        Those that `stays` are kept.
 
         How many read each tensor of those that are left is added to `reads`, outputs of the graph among them.
         """

@@ -62,7 +62,10 @@ def fixed(read: Model, sizes: Mapping[str, int], *, keep: Iterable[str] = ()) ->
 
 
 def _declare(graph: onnx.GraphProto, analysis: Analysis) -> None:
-    """Declare what nodes make, where the analysis knows type and shape. A size without an exact text stays open."""
+    """Writes known types and shapes of node outputs into the graph's value_info.
+
+    A size without an exact text stays open.
+    """
     declared = {info.name for info in (*graph.output, *graph.value_info)}
     for name in (n for node in graph.node for n in node.output if n and n not in declared):
         shape, dtype = analysis.shapes.get(name), analysis.dtypes.get(name, 0)
@@ -113,7 +116,7 @@ def _without_rest(free: Analysis, bound: Analysis, sizes: Mapping[str, int]) -> 
 
 
 def _write(info: onnx.ValueInfoProto, shape: Shape) -> None:
-    """Numbers for the sizes that are known, in a declaration that has dims for them."""
+    """Writes known sizes as numbers into a declaration that has dims for them."""
     if info.type.WhichOneof("value") != "tensor_type" or not info.type.tensor_type.HasField("shape"):
         return
     dims = info.type.tensor_type.shape.dim

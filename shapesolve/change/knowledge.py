@@ -116,34 +116,34 @@ class Knowledge:
         return None if array is None or array.dtype.kind not in "iu" else tuple(array.reshape(-1).tolist())
 
     def holds(self, cond: Cond) -> bool:
-        """True if the model's requirements on its inputs imply the condition."""
+        """True if the condition follows from the model's requirements on its inputs."""
         return bool(cond.is_true or self.facts.decide(cond))
 
     def at_least_one(self, d: Dim) -> bool:
-        """True if the size is never 0."""
+        """True if the size is at least 1 at all accepted sizes."""
         low = d.const if not d.terms else self.facts.bounds(d)[0]
         return low is not None and low >= 1
 
     # ------------------------------------------------------------------ telling
 
     def tell(self, name: str, dtype: int, shape: Dims | None) -> None:
-        """The type and shape of a tensor that the changes add."""
+        """Records type and shape of a tensor that an edit adds."""
         self._added[name] = dtype, shape
 
     def tell_array(self, name: str, array: NDArray[Any]) -> None:
-        """The data of a constant."""
+        """Records the data of a constant that an edit adds."""
         self._arrays[name] = array
         shape = tuple([constant(n) for n in array.shape])
         self.tell(name, helper.np_dtype_to_tensor_dtype(array.dtype), shape)
 
     def constant(self, array: NDArray[Any], hint: str) -> str:
-        """The name of a constant in this graph."""
+        """Adds a constant to this graph and returns its name."""
         name = self.graph.constant(array, hint)
         self.tell_array(name, array)
         return name
 
     def moved(self, name: str, source: Knowledge, old: str) -> None:
-        """The tensor `name` is what was called `old` in the graph of `source`."""
+        """Records that tensor `name` is a tensor moved here, called `old` in the graph of `source`."""
         self._elsewhere[name] = source, old
 
     def is_own(self, name: str) -> bool:
@@ -201,7 +201,7 @@ class Knowledge:
         return np.array(flat, dtype=made).reshape(value.shape)
 
     def _stored(self, name: str) -> NDArray[Any] | None:
-        """A small float tensor of the model itself (those that an analysis keeps lose the sign of zero)."""
+        """Data of a small stored float tensor, with the sign of zero, which an analysis loses."""
         origin = self.graph.origin
         stored = None if isinstance(origin, Function) else origin.initializers.get(name)
         if not isinstance(stored, Constant) or stored.numel > MAX_FLOATS or stored.dtype not in _FLOATS:
@@ -209,7 +209,7 @@ class Knowledge:
         return stored.array(MAX_FLOATS)
 
     def tell_stored(self, node: DraftNode) -> None:
-        """Note the small floats that a Constant node holds."""
+        """Records the data of a Constant node that holds few floats."""
         value = node.attribute("value")
         single = node.attribute("value_float")
         if isinstance(value, Constant) and value.dtype in _FLOATS and value.numel <= MAX_FLOATS:
@@ -269,7 +269,7 @@ def _calls(draft: Draft) -> dict[Any, list[str]]:
 
 
 def _clear(draft: Draft, calls: dict[Any, list[str]]) -> set[str]:
-    """Scopes whose tensors have unambiguous names: node labels may repeat, or look like a scope."""
+    """Scopes with unambiguous names, as node labels can repeat or look like a scope."""
     scopes: list[tuple[str, DraftGraph]] = [("", draft.graph)]
     scopes += [(scope, draft.functions[key]) for key, found in calls.items() for scope in found]
     full: list[tuple[str, DraftGraph]] = []

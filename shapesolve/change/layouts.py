@@ -1,4 +1,7 @@
-"""Merges pairs of Transpose, Expand, Slice, Pad and Concat. Stores parameters that need no computation."""
+"""Rules of `simplify` that remove or merge Transpose, Expand, Slice, Pad and Concat nodes.
+
+Stores parameters that need no computation.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from .site import Become, Change, Site, Use, same
 
 
 def same_layout(site: Site) -> Change | None:
-    """The output has the shape of the first input."""
+    """Drops a node whose output has the shape of its first input."""
     return Use(site.input(0)) if same(site.shape(0), site.out) else None
 
 
@@ -26,13 +29,13 @@ def _permutation(site: Site) -> tuple[int, ...] | None:
 
 
 def transposes_nothing(site: Site) -> Change | None:
-    """A Transpose that moves no axis."""
+    """Drops a Transpose that keeps the order of axes."""
     perm = _permutation(site)
     return Use(site.input(0)) if perm is not None and perm == tuple(range(len(perm))) else None
 
 
 def transpose_of_transpose(site: Site) -> Change | None:
-    """Two in a row."""
+    """Merges two consecutive Transposes."""
     inner = site.producer(0, "Transpose")
     first = None if inner is None else _permutation(inner)
     second = _permutation(site)
@@ -48,14 +51,14 @@ def transpose_of_transpose(site: Site) -> Change | None:
 
 
 def expand_of_expand(site: Site) -> Change | None:
-    """Two in a row: the outer target alone, where it says all of the shape."""
+    """Merges two consecutive Expands: the second one's target alone, if it equals the output shape."""
     inner = site.producer(0, "Expand")
     target = site.known.sizes(site.input(1))
     return Become("Expand", (inner.input(0), site.input(1))) if inner and same(target, site.out) else None
 
 
 def expand_before_broadcast(site: Site) -> Change | None:
-    """An operand need not be expanded where the others broadcast it."""
+    """Skips an Expand before an operator that broadcasts the operand to the same shape itself."""
     if site.opset < 7 or site.out is None:  # one way only
         return None
     names = list(site.node.inputs)
@@ -71,7 +74,7 @@ def expand_before_broadcast(site: Site) -> Change | None:
 
 
 def _reaches(shapes: list[Dims | None], out: Dims) -> bool:
-    """True if each size of the output is that of one of the operands."""
+    """True if each output size is a size of an operand, so that broadcasting gives the output shape."""
     return all(
         out[-k] is ONE or any(s is not None and k <= len(s) and s[-k] is out[-k] for s in shapes)
         for k in range(1, len(out) + 1)
@@ -82,7 +85,7 @@ def _reaches(shapes: list[Dims | None], out: Dims) -> bool:
 
 
 def _slice_axes(site: Site) -> tuple[int, ...] | None:
-    """The axes that a Slice cuts, counted from the front."""
+    """Axes that a Slice cuts, as non-negative numbers."""
     shape, starts = site.shape(0), site.known.sizes(site.input(1))
     if shape is None or starts is None or site.opset < 10:  # bounds as attributes
         return None
@@ -98,7 +101,7 @@ def _steps_are_one(site: Site) -> bool:
 
 
 def slice_to_the_end(site: Site) -> Change | None:
-    """Ends that are computed only to say "all of it"."""
+    """Replaces computed ends of a Slice by the largest integer where they equal the size of the axis."""
     axes, starts, ends = _slice_axes(site), site.ints(1), site.known.sizes(site.input(2))
     shape, out = site.shape(0), site.out
     if axes is None or starts is None or ends is None or site.ints(2) is not None or not _steps_are_one(site):
@@ -118,7 +121,7 @@ def slice_to_the_end(site: Site) -> Change | None:
 
 
 def slice_of_slice(site: Site) -> Change | None:
-    """Two in a row that cut different axes."""
+    """Merges two consecutive Slices that cut different axes."""
     inner = site.producer(0, "Slice")
     if inner is None or not site.read_once(0):
         return None
@@ -145,7 +148,7 @@ def slice_of_slice(site: Site) -> Change | None:
 
 
 def pad_of_pad(site: Site) -> Change | None:
-    """Two in a row with the same constant."""
+    """Merges two consecutive Pads with the same constant."""
     inner = site.producer(0, "Pad")
     if inner is None or site.opset < 11 or not site.read_once(0):  # pads as attributes
         return None
@@ -180,7 +183,7 @@ def concat_of_empty(site: Site) -> Change | None:
 
 
 def concat_of_concat(site: Site) -> Change | None:
-    """One inside another along the same axis."""
+    """Merges a Concat into one along the same axis that reads it."""
     axis, out = site.node.attribute("axis"), site.out
     if out is None or not isinstance(axis, int):
         return None

@@ -1,4 +1,4 @@
-"""Nodes that do nothing: their output is one of their inputs, for every size that the model accepts."""
+"""Rules of `simplify` that drop nodes whose output always equals one of their inputs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def first_input(site: Site) -> Change | None:
 
 
 def drops_nothing(site: Site) -> Change | None:
-    """Removes a Dropout that is not in training mode."""
+    """Drops a Dropout that is not in training mode."""
     node = site.node
     if any(name and site.is_read(name) for name in node.outputs[1:]) or site.opset < 7:
         return None
@@ -44,13 +44,13 @@ def drops_nothing(site: Site) -> Change | None:
 
 
 def casts_nothing(site: Site) -> Change | None:
-    """A Cast to the type that is there."""
+    """Drops a Cast to the element type that its input has."""
     to = site.node.attribute("to")
     return Use(site.input(0)) if to and site.known.dtype(site.input(0)) == to else None
 
 
 def cast_of_cast(site: Site) -> Change | None:
-    """A Cast of what was cast to a type that holds all of it."""
+    """Merges two Casts if the type between them holds every value of the first type."""
     inner, to = site.producer(0, "Cast"), site.node.attribute("to")
     if inner is None or not isinstance(to, int):
         return None
@@ -61,18 +61,18 @@ def cast_of_cast(site: Site) -> Change | None:
 
 
 def done_already(site: Site) -> Change | None:
-    """An operator on what the same operator made, where it changes nothing that it made itself."""
+    """Drops a node applied to the output of the same idempotent operator (Relu of Relu)."""
     return Use(site.input(0)) if site.producer(0, site.node.op_type) else None
 
 
 def repeats_nothing(site: Site) -> Change | None:
-    """Tile by ones."""
+    """Drops a Tile with repeats of 1."""
     repeats = site.known.sizes(site.input(1))
     return Use(site.input(0)) if repeats is not None and all(r == 1 for r in repeats) else None
 
 
 def slices_nothing(site: Site) -> Change | None:
-    """A Slice that leaves every size as it is, forwards."""
+    """Drops a Slice with positive steps that keeps every size."""
     if not same(site.shape(0), site.out):
         return None
     if site.opset >= 10 and site.has(4):
@@ -83,13 +83,13 @@ def slices_nothing(site: Site) -> Change | None:
 
 
 def pads_nothing(site: Site) -> Change | None:
-    """A Pad by zeros."""
+    """Drops a Pad by zeros."""
     pads = site.parameter("pads", 1)
     return Use(site.input(0)) if pads is not None and not any(pads) else None
 
 
 def chosen_beforehand(site: Site) -> Change | None:
-    """A Where whose condition is a constant."""
+    """Replaces a Where with a constant condition by the operand it selects."""
     cond = site.known.array(site.input(0))
     if cond is None or not cond.size or cond.all() != cond.any():
         return None
@@ -104,7 +104,7 @@ _NEUTRAL = {
 
 
 def leaves_as_is(site: Site) -> Change | None:
-    """An operation whose other operand changes nothing (x + 0 would turn -0 into 0, so of integers only)."""
+    """Drops an operation with a neutral operand (x * 1; x + 0 of integers only, as it turns -0 into 0)."""
     op_type = site.node.op_type
     neutral, either_side = _NEUTRAL[op_type]
     for i in (1, 0) if either_side else (1,):

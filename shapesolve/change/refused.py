@@ -1,10 +1,10 @@
-"""The one error that a change of a model gives when it cannot be proved right."""
+"""`Refused`: the error for an edit of a model that cannot be proved right."""
 
 from __future__ import annotations
 
 
 class Refused(ValueError):
-    """The model is not changed: what was asked for cannot be shown to be right.
+    """An edit of a model that is refused, as it cannot be shown to be right; the model stays unchanged.
 
     Attributes:
         node: what people call the node that stands in the way ('' where it is none).

@@ -1,4 +1,4 @@
-"""The rules of `simplify`: one table. A rule names what it matches, what has to be proved, and what comes instead.
+"""The table of the rules of `simplify`. A rule names what it matches, what has to be proved, and what comes instead.
 
 A rule is tried on a node after those before it in the graph; it returns the change, or None where the proof is missing.
 Shapes are compared as expressions over the input sizes, so "equal" means equal for every size that the model accepts,
@@ -39,7 +39,7 @@ from .site import Change, Site
 
 
 class Rule(NamedTuple):
-    """One rule.
+    """A rule of `simplify`: the operators it matches, what has to be proved, and the edit.
 
     Attributes:
         pattern: what it matches, in words.

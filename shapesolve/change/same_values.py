@@ -1,4 +1,4 @@
-"""Proof that outputs of two models have equal values: their nodes numbered by what they compute.
+"""Proof that outputs of two models have equal values, by value numbering of their nodes.
 
 Nodes of the same operator, version, attributes and numbered inputs have the same number; stored tensors have it by content.
 Whatever is not known to be a function of its inputs gets a number of its own.
@@ -24,7 +24,7 @@ Number = int | object
 
 
 class _Unknown(Exception):
-    """Raised where no key is made of an attribute."""
+    """Raised for an attribute that has no key to compare it by."""
 
 
 def same_values(
@@ -33,7 +33,7 @@ def same_values(
     inputs: Sequence[tuple[str, str]],
     outputs: Sequence[tuple[str, str]],
 ) -> dict[str, bool]:
-    """Outputs of the first model: True if the values are proved equal at all sizes that both accept.
+    """For each output of the first model, True if its values are proved equal in the second model.
 
     Operators compute the same for the same inputs, unless their declaration says that they draw numbers. Operands of those that
     are declared to commute may be swapped.
@@ -49,7 +49,10 @@ def same_values(
 
 
 class _Numbers:
-    """Numbers of the outputs of one model. `table` holds those given so far, by key."""
+    """Value numbers of the tensors of one model: equal numbers mean equal values.
+
+    `table` holds those given so far, by key.
+    """
 
     def __init__(self, analysis: Analysis, names: Mapping[str, str], table: dict[Any, int]) -> None:
         self.original = analysis.model
@@ -77,7 +80,7 @@ class _Numbers:
         given: Mapping[str, Any],
         depth: int,
     ) -> None:
-        """Number the tensors of a graph; `given` are attributes of the call of a function."""
+        """Assigns value numbers to the tensors of a graph; `given` are attributes of a function's call."""
         if isinstance(graph, Graph):
             for name in graph.initializers:
                 if depth or name not in env:
@@ -143,7 +146,7 @@ class _Numbers:
         given: Mapping[str, Any],
         depth: int,
     ) -> Any:
-        """Key of an attribute's value; None for one of a call that is left out."""
+        """Comparison key of an attribute's value; None for a reference to an attribute that the call omits."""
         if isinstance(value, AttrRef):
             return given.get(value.name)
         if isinstance(value, Constant):
@@ -165,7 +168,7 @@ class _Numbers:
         raise _Unknown
 
     def _stored(self, name: str, graph: Graph) -> Number:
-        """The number of an initializer; what stays in files of its own is read through the original model."""
+        """Value number of an initializer; data in files of its own is read through the original model."""
         for constant in (graph.initializers[name], self.original.graph.initializers.get(name)):
             try:
                 if constant is not None:

@@ -1,4 +1,4 @@
-"""`simplify`: everything that is proved of a model's sizes is folded away.
+"""`simplify`: replaces computed tensors by constants and drops nodes, as far as sizes prove it right.
 
 One sweep visits the nodes in order. A node whose output is known goes, and who reads that output reads what it is known
 to be; so each rule sees what the rules before it left. Sweeps are repeated until one changes nothing.
@@ -31,7 +31,7 @@ _UNREAD = "nothing needs its output any more"
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """A node that is not in the simplified model.
+    """A node that the simplified model lacks, with the reason.
 
     Attributes:
         node: what people call it.
@@ -49,7 +49,7 @@ class Removed:
 
 @dataclass(frozen=True, slots=True)
 class Simplified:
-    """A simplified model and how it came about.
+    """A simplified model, with the nodes that were removed.
 
     Attributes:
         model: the simplified model.
@@ -142,7 +142,7 @@ def _holds(info: onnx.ValueInfoProto, analysis: Analysis) -> bool:
 
 
 def _check(keep: Iterable[str], nodes: Iterable[DraftNode]) -> None:
-    """Raises `ValueError` for a pattern that keeps nothing: what it was meant for would be folded."""
+    """Raises `ValueError` if a pattern of `keep` matches no node."""
     if not keep:
         return
     names = dict.fromkeys(name for node in nodes for name in names_of(node))
@@ -154,7 +154,7 @@ def _check(keep: Iterable[str], nodes: Iterable[DraftNode]) -> None:
 
 
 def _believable(read: Model) -> Model:
-    """The model without what it merely declares, and without defaults of inputs, which are no constants."""
+    """The model without declared shapes of computed tensors and without default values of inputs."""
     graph = read.graph
     stored = {name: stored for name, stored in graph.initializers.items() if name not in graph.overridable}
     believed = replace(

@@ -1,4 +1,4 @@
-"""One node of a draft as a rule sees it, and what a rule can do about it."""
+"""`Site`: a node with its surroundings as a rule of `simplify` sees it, and the edits a rule returns."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from .knowledge import Dims, Knowledge
 
 
 class Use(NamedTuple):
-    """The node's first output is the tensor `name`, which is there already."""
+    """Edit: the existing tensor `name` replaces the node's first output."""
 
     name: str
 
 
 class Store(NamedTuple):
-    """The node's first output is a constant."""
+    """Edit: a constant with this array replaces the node's first output."""
 
     array: NDArray[Any]
 
 
 class Become(NamedTuple):
-    """The node is another one with the same outputs.
+    """Edit: the node gets another operator or other inputs, and keeps its outputs.
 
     Attributes stay where the operator does, but for those given here (None: left out).
     """
@@ -41,7 +41,9 @@ Change = Use | Store | Become
 
 
 class Looked:
-    """Tensors and nodes that rules read around a node. Until these change, the rules' results are the same.
+    """Tensors and nodes that rules read when they looked at a node, so that a retry can be skipped.
+
+    Until these change, the rules' results are the same.
 
     Attributes:
         makers: nodes that make what it reads.
@@ -95,7 +97,7 @@ class Site:
         return self.known.ints(self.input(i))
 
     def parameter(self, name: str, i: int) -> tuple[int, ...] | None:
-        """Integers that are an attribute in older versions of the operator and an input in newer ones."""
+        """Integers stored in an attribute in older versions of the operator and in an input in newer ones."""
         value = self.node.attribute(name)
         if isinstance(value, tuple) and all(isinstance(v, int) for v in value):
             return value
@@ -111,7 +113,7 @@ class Site:
         return Site(made, self.known, self.producers, self.reads, self.looked)
 
     def read_once(self, i: int) -> bool:
-        """True if input `i` has no other reader."""
+        """True if nothing but this node reads input `i`."""
         return self._count(self.input(i)) == 1
 
     def is_read(self, name: str) -> bool:
@@ -123,7 +125,7 @@ class Site:
         return count
 
     def store(self, values: Iterable[int], hint: str) -> str:
-        """The name of a constant vector of type int64."""
+        """Adds a constant int64 vector and returns its name."""
         return self.known.constant(as_array([*values]), hint)
 
 

@@ -1,5 +1,7 @@
 # compiled: see CONTRIBUTING.md
-"""Remaining shape arithmetic, computed once. Each size comes from one Shape of an axis, each vector from sizes.
+"""Rewrites the nodes that compute sizes, so that each size is computed once.
+
+Each size comes from one Shape of an axis, each vector from sizes.
 
 A vector of sizes is *wanted* where a node reads it that is no shape arithmetic itself (the target of a Reshape, the limit
 of a Range). Its elements are known as expressions; these are computed anew, from axes of tensors that are there before
@@ -22,7 +24,7 @@ from .knowledge import Dims, Knowledge
 from .views import target_entries
 
 
-class Way(NamedTuple):
+class Strategy(NamedTuple):
     """A strategy for computing sizes. The cheapest one is used.
 
     Attributes:
@@ -37,7 +39,7 @@ class Way(NamedTuple):
 
 
 class Place(NamedTuple):
-    """An operand from which a node reads sizes.
+    """An operand from which a node outside shape arithmetic reads sizes, with possible replacements.
 
     Attributes:
         at: the position of the node.
@@ -52,7 +54,7 @@ class Place(NamedTuple):
     choices: list[Dims]
 
 
-_WAYS = tuple(Way(*way) for way in product((False, True), (False, True), (1, 4)))
+_STRATEGIES = tuple(Strategy(*strategy) for strategy in product((False, True), (False, True), (1, 4)))
 
 
 def compute_sizes_once(known: Knowledge, stays: Callable[[DraftNode], bool]) -> list[DraftNode]:
@@ -64,12 +66,12 @@ def compute_sizes_once(known: Knowledge, stays: Callable[[DraftNode], bool]) -> 
     axes, needed = _Axes(known), _Needed(graph, stays, wanted)
     least, best = needed.cost(()), None
     most = least[1]
-    for way in _WAYS:
-        built = _rebuilt(known, wanted, way, axes)
+    for strategy in _STRATEGIES:
+        built = _rebuilt(known, wanted, strategy, axes)
         if built is not None:
             cost = needed.cost([node for _, node in built.nodes])
             if cost < least and cost[1] <= most:
-                least, best = cost, way
+                least, best = cost, strategy
         for node, inputs in before:
             node.inputs = inputs
     built = None if best is None else _rebuilt(known, wanted, best, axes)
@@ -80,7 +82,10 @@ def compute_sizes_once(known: Knowledge, stays: Callable[[DraftNode], bool]) -> 
 
 
 class _Needed:
-    """Counts needed nodes for any choice of size vectors. The part that needs none is traversed once."""
+    """Counts the nodes that a graph needs, for different choices of its size vectors.
+
+    The part that needs none is traversed once.
+    """
 
     def __init__(
         self, graph: DraftGraph, stays: Callable[[DraftNode], bool], wanted: Iterable[Place]
@@ -127,11 +132,12 @@ class _Needed:
         return live, shapes
 
 
-def _rebuilt(known: Knowledge, wanted: Iterable[Place], way: Way, axes: _Axes) -> _Builder | None:
-    """Builds the nodes that compute the vectors with this strategy, and lets readers use them. None if no vector can be
-    computed.
+def _rebuilt(known: Knowledge, wanted: Iterable[Place], strategy: Strategy, axes: _Axes) -> _Builder | None:
+    """Builds the nodes that compute the vectors with this strategy, and connects their readers to them.
+
+    None if no vector can be computed.
     """
-    builder = _Builder(known, way, axes)
+    builder = _Builder(known, strategy, axes)
     changed = False
     for at, node, i, choices in wanted:
         name = node.inputs[i]
@@ -160,7 +166,7 @@ def _wanted(known: Knowledge, stays: Callable[[DraftNode], bool]) -> Iterator[Pl
 
 
 def _is_vector(known: Knowledge, name: str) -> bool:
-    """True if it is a short vector of known sizes."""
+    """True if it is an integer vector or scalar of few elements that are all known sizes."""
     if known.dtype(name) not in (TensorProto.INT64, TensorProto.INT32):
         return False
     sizes = known.sizes(name)
@@ -168,7 +174,7 @@ def _is_vector(known: Knowledge, name: str) -> bool:
 
 
 def _sufficient(known: Knowledge, node: DraftNode, i: int) -> Dims | None:
-    """A target of Reshape or Expand that says no more than it has to."""
+    """A cheaper target with the same result for Reshape (0 and -1) or Expand (1); None for other nodes."""
     if i != 1 or not node.is_standard("Reshape", "Expand") or node.attribute("allowzero", 0):
         return None
     given, out = known.shape(node.inputs[0]), known.shape(node.outputs[0])
@@ -195,7 +201,7 @@ def _sufficient(known: Knowledge, node: DraftNode, i: int) -> Dims | None:
 
 
 class _Axes:
-    """Sources of sizes in a graph as it is.
+    """For each size, an axis of a tensor from which a Shape node can read it.
 
     Attributes:
         positions: of each tensor the position of the node that makes it, -1 where it is given.
@@ -230,16 +236,16 @@ class _Axes:
 
 
 class _Builder(Arithmetic):
-    """New nodes for sizes and vectors of sizes of one graph, each at the first place where it can stand."""
+    """Builds nodes that compute sizes and size vectors, each placed as early in the graph as possible."""
 
-    def __init__(self, known: Knowledge, way: Way, axes: _Axes) -> None:
-        self.known, self.graph, self.way, self.opset = known, known.graph, way, known.opset
+    def __init__(self, known: Knowledge, strategy: Strategy, axes: _Axes) -> None:
+        self.known, self.graph, self.strategy, self.opset = known, known.graph, strategy, known.opset
         self.nodes: list[tuple[int, DraftNode]] = []
         self.positions, self.sources = {**axes.positions}, axes.sources
         self.names: dict[Any, str | None] = {}
 
     def placed(self) -> list[DraftNode]:
-        """The nodes of the graph with the new ones among them."""
+        """The nodes of the graph in order, with the new ones inserted."""
         before: dict[int, list[DraftNode]] = {}
         for at, node in self.nodes:
             before.setdefault(at, []).append(node)
@@ -252,7 +258,7 @@ class _Builder(Arithmetic):
     # ------------------------------------------------------------------ vectors
 
     def vector(self, entries: Dims, rank: int, dtype: int, reader: int) -> str | None:
-        """The tensor with these elements, if it can be there for the node at position `reader`."""
+        """Name of a tensor with these elements; None if it cannot be computed before node `reader`."""
         name: str | None
         if rank == 0:
             name = self._memo(("scalar", entries), lambda: self._scalar(entries[0]))
@@ -266,7 +272,7 @@ class _Builder(Arithmetic):
         return name if name is not None and self.positions[name] < reader else None
 
     def _scalar(self, d: Dim) -> str | None:
-        """The size `d` as a scalar."""
+        """Name of a scalar with the size `d`."""
         if self._is_gathered and d in self.sources and d not in self.names:
             name, axis = self.sources[d]
             if (name, axis, axis + 1) not in self.names:
@@ -278,18 +284,18 @@ class _Builder(Arithmetic):
 
     @property
     def _is_gathered(self) -> bool:
-        return self.way.whole or self.opset < 15  # a Shape of all axes only
+        return self.strategy.whole or self.opset < 15  # a Shape of all axes only
 
     def piece(self, entries: Sequence[Dim], k: int) -> tuple[str | None, int]:
-        """Axes in a row from one tensor, or a size by itself."""
+        """Name of a tensor with entry `k`, or with a run of entries that are adjacent axes of one tensor."""
         name, start, end = self._run(entries, k)
         if end - start > 1:
             return self._axes(name, start, end), end - start
         return self.size(entries[k]), 1
 
     def _run(self, entries: Sequence[Dim], k: int) -> tuple[str, int, int]:
-        """The axes, one after the other, of a tensor that are the entries from `k` on (none unless asked for)."""
-        if not self.way.runs or entries[k] not in self.sources:
+        """The longest run of entries from `k` on that are adjacent axes of one tensor: name, start, end."""
+        if not self.strategy.runs or entries[k] not in self.sources:
             return "", 0, 0
         name, axis = self.sources[entries[k]]
         shape, n = self.known.shape(name) or (), 1
@@ -300,7 +306,7 @@ class _Builder(Arithmetic):
         return name, axis, axis + n
 
     def number(self, numbers: Iterable[int]) -> str:
-        """A constant, which is there from the start."""
+        """Name of a constant vector, which can be read anywhere in the graph."""
         name = self.known.constant(as_array([*numbers]), "sizes")
         self.positions[name] = -1
         return name
@@ -318,7 +324,7 @@ class _Builder(Arithmetic):
         if atom is None or atom.kind in ("//", "pos"):
             begun = len(self.nodes)
             name = self.computed(d)
-            if name is not None and (d not in self.sources or len(self.nodes) - begun <= self.way.reach):
+            if name is not None and (d not in self.sources or len(self.nodes) - begun <= self.strategy.reach):
                 return name
             if d in self.sources:
                 source, axis = self.sources[d]
@@ -348,7 +354,7 @@ class _Builder(Arithmetic):
         return found
 
     def rounds_down(self, n: Dim, d: Dim) -> bool:
-        """By what the model's facts say of both."""
+        """True if the model's conditions on sizes show that the quotient is never negative."""
         low = self.known.facts.bounds(n)[0]
         return low is not None and low >= 0 and self.known.at_least_one(d)
 
@@ -360,7 +366,7 @@ class _Builder(Arithmetic):
         return self.names[key]
 
     def node(self, op_type: str, inputs: list[str], length: int, hint: str = "", **attributes: int) -> str:
-        """A new node stands as soon as what it reads is there."""
+        """Adds a node directly after the last of the nodes that make its inputs."""
         key = (op_type, *inputs)
         found = self._memo(key, lambda: self._add(op_type, inputs, (constant(length),), **attributes))
         assert found is not None

@@ -1,5 +1,5 @@
 # compiled: see CONTRIBUTING.md
-"""Applying the rules: sweeps over the graphs of a draft until nothing changes."""
+"""Applies the rules of `simplify` to the graphs of a draft until nothing changes."""
 
 from __future__ import annotations
 
@@ -63,17 +63,17 @@ class Sweeps:
         known.graph.drop_dead(self.stays)
 
     def stays(self, node: DraftNode) -> bool:
-        """True if the caller asked to keep the node."""
+        """True if the caller asked to keep the node (`keep`)."""
         return bool(self.keep) and any(
             fnmatchcase(name, pattern) for name in names_of(node) for pattern in self.keep
         )
 
     def may_stand_for(self, name: str, other: str) -> bool:
-        """True if both names have the same meaning in every graph that can read them."""
+        """True if one name can replace the other: both mean the same tensor in every graph that reads them."""
         return name not in self.hidden and other not in self.hidden
 
     def explain(self, node: DraftNode, reason: str) -> None:
-        """Note why a node of the original is no longer what it was."""
+        """Records the reason why a node of the original was changed or removed."""
         if node.origin is not None:
             self.reasons.setdefault(id(node.origin), reason)
 
@@ -135,13 +135,13 @@ class Sweep:
         return self.changed
 
     def read(self, name: str) -> str:
-        """The current replacement of a name."""
+        """The name that replaces a tensor after the edits so far."""
         if name in self.now:
             return self.now[name]
         return self._read_outside(name)
 
     def _read_outside(self, name: str) -> str:
-        """A name of a graph around, as that has it now."""
+        """The name that now replaces a tensor of an outer graph."""
         if self.around is None or not name or self.known.is_own(name):
             return name
         return self.around.read(name)
@@ -235,7 +235,10 @@ class Sweep:
         node.op_type, node.inputs = change.op_type, [*change.inputs]
 
     def _is_known_in_parts(self, node: DraftNode) -> bool:
-        """Replaces known outputs of a node by constants. Returns True if it has no other reader."""
+        """Replaces known outputs of a node by constants; True if no other output is read.
+
+        Returns True if it has no other reader.
+        """
         known = 0
         for name in filter(None, node.outputs if len(node.outputs) > 1 else ()):
             array = self.known.array(name)
@@ -245,7 +248,7 @@ class Sweep:
         return known > 0 and not any(self.reads[name] for name in node.outputs if name not in self.now)
 
     def _has_twin(self, node: DraftNode) -> bool:
-        """True if an earlier node computes the same. It is then replaced."""
+        """Replaces the node by an earlier one that computes the same; True if there is one."""
         if self.twins is None:
             if self.whole.compared and self.around is None and not self.changed and not self.now:
                 return False
@@ -315,7 +318,7 @@ _PURE_DOMAINS = frozenset(("", "ai.onnx.ml"))
 
 
 class _Twins:
-    """The nodes of one graph seen so far, by what they compute."""
+    """Finds earlier nodes of one graph that compute the same (common subexpressions)."""
 
     def __init__(self, known: Knowledge) -> None:
         self._known = known

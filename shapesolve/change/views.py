@@ -1,4 +1,4 @@
-"""Reshape, Flatten, Squeeze, Unsqueeze: the same elements in the same order, in another shape."""
+"""Rules of `simplify` for Reshape, Flatten, Squeeze and Unsqueeze, which keep the order of elements."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _VIEWS = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose")
 
 
 def undone(site: Site) -> Change | None:
-    """Removes a chain of views that ends with its initial shape."""
+    """Drops a chain of Reshapes and the like whose last shape equals its first."""
     for name, shape in [(site.input(0), site.shape(0)), *_roots(site)]:
         if same(shape, site.out):
             return Use(name)
@@ -21,7 +21,7 @@ def undone(site: Site) -> Change | None:
 
 
 def chain(site: Site) -> Change | None:
-    """A chain of views is one Reshape of what it begins with."""
+    """Merges a chain of Reshapes and the like into one Reshape."""
     if site.opset < 5 or not site.read_once(0):  # the target as an attribute
         return None
     best = None
@@ -35,7 +35,7 @@ def chain(site: Site) -> Change | None:
 
 
 def constant_target(site: Site) -> Change | None:
-    """The target of a Reshape as numbers, 0 and -1."""
+    """Replaces the computed target of a Reshape by a constant one of numbers, 0 and -1."""
     if site.opset < 5 or site.ints(1) is not None:
         return None
     target = reshape_target(site, site.shape(0), site.out)
@@ -76,7 +76,7 @@ def _reshape(site: Site, name: str, target: list[int]) -> Change:
 
 
 def _roots(site: Site) -> Iterator[tuple[str, Dims | None]]:
-    """Sources of the chain of views before a node, nearest first."""
+    """Tensors from which reshapes and the like make the node's input, nearest first, with their shapes."""
     at: Site | None = site
     for _ in range(MAX_DERIVED):
         assert at is not None

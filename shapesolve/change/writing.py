@@ -1,4 +1,4 @@
-"""From a draft back to a `ModelProto`.
+"""Writes a draft as a `ModelProto`.
 
 What did not change is copied as it is, message by message. Data in files stays there, that of a model that was read from a
 file too (see `model.saving`); weights inside the proto are handed on by protobuf itself, once, and only those still in use.
@@ -56,12 +56,12 @@ def _finish_function(body: DraftGraph, proto: onnx.FunctionProto, nodes: list[on
 
 
 def _read(graph: DraftGraph) -> set[str]:
-    """Tensors that something reads, in graphs inside too, and outputs."""
+    """Names of tensors that nodes, subgraphs or the outputs of the graph read."""
     return {*graph.outputs}.union(*[node.reads() for node in graph.nodes])
 
 
 def _added(graph: DraftGraph, read: set[str]) -> list[onnx.TensorProto]:
-    """New constants; candidates that were not taken may have left some that nothing reads."""
+    """New constants of the graph that are read; the rest was left over by rejected edits."""
     return [numpy_helper.from_array(array, name) for name, array in graph.added.items() if name in read]
 
 
@@ -72,7 +72,7 @@ def _constant_nodes(added: list[onnx.TensorProto]) -> list[onnx.NodeProto]:
 def _finish_graph(
     graph: DraftGraph, source: onnx.GraphProto, target: onnx.GraphProto, nodes: list[onnx.NodeProto]
 ) -> None:
-    """Fill `target` with what the draft says."""
+    """Fills `target` with the nodes, constants and declarations of the draft."""
     there = graph.made()
     used = _read(graph) | {info.name for info in source.input}
     _copy(source, target, except_for=_REWRITTEN)
@@ -94,7 +94,7 @@ def _finish_graph(
 
 
 def _keep(items: Any, kept: Iterable[bool]) -> None:
-    """Drop items of a repeated field in place, which moves pointers only."""
+    """Drops items of a repeated protobuf field in place."""
     for index in [i for i, keep in enumerate(kept) if not keep][::-1]:
         del items[index]
 
@@ -130,7 +130,9 @@ def _node(node: DraftNode) -> onnx.NodeProto:
 
 
 def _write_attributes(node: DraftNode, source: onnx.NodeProto, target: onnx.NodeProto) -> None:
-    """Copies attributes of the original with rewritten graphs. Those that the draft replaces are skipped (None: leaves out).
+    """Copies attributes of the original, with subgraphs replaced by their edited versions.
+
+    Those that the draft replaces are skipped (None: leaves out).
 
     Those of another operator mean nothing to the one that the node is now.
     """

@@ -1,1 +1,1 @@
-"""Makes fixed sizes dynamic: with proofs that rows stay apart, or by comparing several exports."""
+"""Makes fixed sizes of a model dynamic, by proof or by comparing several exports."""

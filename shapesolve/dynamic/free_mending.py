@@ -1,4 +1,4 @@
-"""Rewrites operands with baked sizes for sizes that are free again, by their use.
+"""Rewrites nodes whose operands hold a baked size (Reshape targets, indices), so that it can vary.
 
 A stored number or attribute that can hold a size other than rows is refused: one export cannot show what follows it.
 """
@@ -31,7 +31,7 @@ _WINDOWS = frozenset(("dilations", "kernel_shape", "strides"))
 
 
 def mend(freeing: Freeing, node: Node) -> Node:
-    """The node as it should read now.
+    """Rewrites a node so that it fits the freed sizes.
 
     Raises:
         Refused: it cannot be told how an operand follows the sizes.
@@ -62,7 +62,7 @@ def mend(freeing: Freeing, node: Node) -> Node:
 
 
 def check_suspects(freeing: Freeing, node: Node) -> None:
-    """Raises `Refused` if a node has a number possibly computed from a size that is no number of rows."""
+    """Raises `Refused` if a node holds a number that may follow a freed size that is no batch size."""
     if len(freeing.rows) == len(freeing.baked) or node.is_constant:
         return
     held = "a graph inside it" if node.subgraphs else _attribute(freeing, node) or _operand(freeing, node)
@@ -117,7 +117,7 @@ def _is_neutral(number: float) -> bool:
 
 
 def _reshape(freeing: Freeing, node: Node) -> Node:
-    """The entries of the target are filled by the factors of the input."""
+    """Rewrites the target of a Reshape for the freed sizes of its input."""
     name, copies = node.inputs[0], not node.attributes.get("allowzero", 0)
     raw, shape, pieces = freeing.numbers(node.inputs[1]), freeing.shape(name), freeing.pieces(name)
     if raw is None or shape is None or pieces is None or not any(freeing.is_free(d) for d in shape):
@@ -146,7 +146,7 @@ def _reshape(freeing: Freeing, node: Node) -> Node:
 
 
 def _baked_target(raw: Seq[int], given: Seq[int], *, copies: bool) -> list[int] | None:
-    """The sizes that a target stood for, of a tensor with these sizes."""
+    """The output sizes that a Reshape target gave for an input of the baked sizes."""
     sizes = [given[k] if size == 0 and copies and k < len(given) else size for k, size in enumerate(raw)]
     total, rest = prod(given), prod(size for size in sizes if size != -1)
     if not given or rest == 0 or total % rest:
@@ -155,7 +155,7 @@ def _baked_target(raw: Seq[int], given: Seq[int], *, copies: bool) -> list[int] 
 
 
 def _resize(freeing: Freeing, node: Node) -> Node:
-    """Sizes to resize to: an axis that keeps its size follows it."""
+    """Rewrites the target sizes of a Resize: an axis that was not resized gets the freed size."""
     if len(node.inputs) < 4 or not node.inputs[3] or node.attributes.get("axes") is not None:
         return node
     target, shape = freeing.numbers(node.inputs[3]), freeing.shape(node.inputs[0])
@@ -193,7 +193,7 @@ def _gather(freeing: Freeing, node: Node) -> Node:
 
 
 def _gather_nd(freeing: Freeing, node: Node) -> Node:
-    """Elements of the first and only row, picked by number: they are picked in each row."""
+    """Rewrites a GatherND of a batch of 1, so that each row of a larger batch is indexed alike."""
     data, indices = node.inputs
     layout = freeing.provenance.of(data).layout
     if not layout or node.attributes.get("batch_dims", 0) or len(layout[0]) != 1:
@@ -218,13 +218,13 @@ def _gather_nd(freeing: Freeing, node: Node) -> Node:
 
 
 def _is_row_by_row(freeing: Freeing, name: str, rows: Dim) -> bool:
-    """True if a tensor has its rows one after the other along its first axis."""
+    """True if the batch rows of a tensor are consecutive along its first axis."""
     origin = freeing.provenance.of(name)
     return origin.layout is not None and origin.layout[:1] == ((rows,),) and not origin.mixed
 
 
 def _after_row_number(freeing: Freeing, name: str) -> str | None:
-    """Indices without their first number, when that is a stored 0: the number of the only row."""
+    """The GatherND indices without their leading batch index, a stored 0; None for other indices."""
     made = next((n for n in freeing.model.graph.nodes if name in n.outputs), None)
     rank = len(freeing.shape(name) or ())
     if made is None or made.op_type != "Concat" or made.attributes.get("axis") not in (-1, rank - 1):
@@ -240,13 +240,13 @@ def _was_one_row(freeing: Freeing, dim: Dim) -> bool:
 
 
 def _follows(freeing: Freeing, name: str) -> bool:
-    """True if a tensor depends on rows."""
+    """True if a tensor depends on the batch."""
     origin = freeing.provenance.of(name)
     return any(origin.depends(symbol) for symbol in freeing.rows)
 
 
 def _together(freeing: Freeing, node: Node, picked: str, dims: Seq[Dim]) -> Node:
-    """Turn `node` into a Reshape of `picked`, with the rows kept apart; `dims` is its shape for one row."""
+    """Turns `node` into a Reshape of `picked` to (batch, `dims`)."""
     pieces, sizes = freeing.pieces(picked), freeing.old_shape(dims)
     candidates = placements(pieces, sizes, sizes) if pieces is not None and sizes is not None else []
     if not candidates:
@@ -272,7 +272,7 @@ def _target(freeing: Freeing, name: str, dims: Seq[Dim]) -> str:
 
 
 def _fitted(freeing: Freeing, node: Node, links: Links) -> Node | None:
-    """The node with one operand repeated along an axis that others follow a symbol on."""
+    """Expands an operand of size 1 or baked size along an axis on which other operands have a freed size."""
     found: dict[Hashable, list[tuple[int, int, Dim]]] = {}
     outermost: dict[Hashable, Dim] = {}  # rows with others inside, when they were one row
     for i, labels in enumerate(links.inputs):
@@ -304,7 +304,7 @@ def _fitted(freeing: Freeing, node: Node, links: Links) -> Node | None:
 
 
 def _widened(freeing: Freeing, node: Node) -> Node:
-    """A Loop or Scan, maybe with stored first states expanded along an axis of one element."""
+    """Expands stored initial states of a Loop or Scan along an axis of size 1 to the batch size."""
     scanned = node.attributes.get("num_scan_inputs")
     states = range(2, len(node.inputs)) if scanned is None else range(len(node.inputs) - scanned)
     axes = [
@@ -323,7 +323,7 @@ def _widened(freeing: Freeing, node: Node) -> Node:
 
 
 def _repeated(freeing: Freeing, node: Node, i: int, axis: int, times: Dim, op_type: str) -> Node:
-    """Operand `i` is repeated along an axis."""
+    """Repeats operand `i` along an axis."""
     name = node.inputs[i]
     rank = len(freeing.shape(name) or ())
     target = freeing.vector([times if k == axis else ONE for k in range(rank)], f"{name}_repeats")

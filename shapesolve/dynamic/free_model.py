@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @checked
 def free(model: Any, dims: Mapping[str, str]) -> onnx.ModelProto:
-    """A copy of a model in which sizes that were fixed when it was exported are free.
+    """A copy of a model in which sizes that were fixed by the export vary freely.
 
     A size that was 1 is a number of rows: what the copy computes of row i depends on row i alone, in the same way for every i
     and for every number of rows. That is proved, node by node, and with one row the copy computes what the model did.
@@ -59,7 +59,7 @@ def free(model: Any, dims: Mapping[str, str]) -> onnx.ModelProto:
 
 
 def freed(original: Model, dims: Mapping[str, str]) -> onnx.ModelProto:
-    """`free`, with weights left where those of the model's proto are (see `model.saving`)."""
+    """`free`, for a model whose weights were left in its file (see `model.saving`)."""
     proto = inlined(original.proto)
     request = asked([original], dims)
     changed = _attempt(read_model(relabelled(proto, request, original)), request)
@@ -71,7 +71,7 @@ def freed(original: Model, dims: Mapping[str, str]) -> onnx.ModelProto:
 
 
 def _attempt(model: Model, request: Request) -> onnx.ModelProto:
-    """The first of the candidates that can be shown to be right.
+    """Tries the candidate edits one after the other; returns the first model proved right.
 
     Raises:
         Refused: there is none.
@@ -96,7 +96,7 @@ def _attempt(model: Model, request: Request) -> onnx.ModelProto:
 
 
 def _next(freeing: Freeing, choices: Mapping[str, int], node: str) -> dict[str, int] | None:
-    """Other choices: the nearest node before the one in the way that has a candidate left takes it."""
+    """Backtracks: the next candidate for the last node before the failing one that has candidates left."""
     flow: nx.DiGraph[str] = nx.DiGraph()
     for n in freeing.model.graph.nodes:
         flow.add_edges_from((name, n.label) for name in (*n.inputs, *n.captures))
@@ -115,7 +115,7 @@ def _next(freeing: Freeing, choices: Mapping[str, int], node: str) -> dict[str, 
 
 
 def _run(freeing: Freeing) -> None:
-    """Go through all nodes.
+    """Rewrites and lowers the nodes of a graph in order.
 
     Raises:
         Refused: a node holds on to a baked size.
@@ -141,7 +141,7 @@ def _run(freeing: Freeing) -> None:
 
 
 def _branched(freeing: Freeing, node: Node, drafted: DraftNode) -> None:
-    """Frees the sizes in the branches of an If, each as a model with outer tensors as inputs."""
+    """Frees the sizes in the branches of an If; outer tensors are their inputs."""
     made: list[list[Tensor]] = []
     for attribute, graph in node.subgraphs:
         inner = _inside(freeing, graph)
@@ -158,7 +158,7 @@ def _branched(freeing: Freeing, node: Node, drafted: DraftNode) -> None:
 
 
 def _inside(freeing: Freeing, graph: Graph) -> Freeing:
-    """An attempt at a branch."""
+    """A `Freeing` for the graph of an If's branch."""
     outer = freeing.model.graph
     stored = {name: freeing.stored[name] for name in graph.captures if name in freeing.stored}
     taken = [name for name in graph.captures if name not in stored and name not in dict(outer.inputs)]
@@ -179,7 +179,7 @@ def _tensor(freeing: Freeing, name: str) -> Tensor:
 
 
 def _declared(freeing: Freeing, name: str) -> TensorType:
-    """The type of a tensor by the freed sizes; what data decides is left open."""
+    """The type of a tensor with freed sizes; sizes that depend on data are left open."""
     known = _tensor(freeing, name)
     dims = [
         (d.value if not d.terms else str(d)) if d.free <= freeing.baked.keys() else None
@@ -189,7 +189,7 @@ def _declared(freeing: Freeing, name: str) -> TensorType:
 
 
 def _either(freeing: Freeing, shapes: list[Shape | None]) -> Shape | None:
-    """The shape that all branches have in common."""
+    """Shape of an If's output: the sizes on which all branches agree, else generated symbols."""
     ranks = {None if s is None else len(s) for s in shapes}
     if len(ranks) > 1 or None in ranks:
         return None
@@ -205,7 +205,7 @@ def _either(freeing: Freeing, shapes: list[Shape | None]) -> Shape | None:
 
 
 def _prove(changed: onnx.ModelProto, request: Request) -> None:
-    """The changed model, read anew: its shapes are consistent, its sizes free, and rows stay apart.
+    """Analyzes the changed model: raises `Refused` unless it is consistent and batch rows are independent.
 
     Raises:
         Refused: one of these does not hold.
@@ -239,7 +239,7 @@ def _prove_rows(analysis: Analysis, request: Request) -> None:
 
 
 def _finish(changed: onnx.ModelProto, request: Request) -> None:
-    """Any number of rows is accepted, and outputs say the sizes that they have now."""
+    """Checks that any batch size is accepted, and writes the new sizes into the declared outputs."""
     analysis = analyze(changed, broadcast="strict")
     for term in analysis.contract:
         about = next((name for name in request.rows if name in term.symbols), None)

@@ -1,4 +1,4 @@
-"""`Freeing`: the facts about a graph with freed sizes, and the edits of its baked constants.
+"""`Freeing`: one attempt to free sizes in a graph: the facts so far, and the edits made.
 
 Each node is lowered with the sizes as symbols. After that, no symbol may have lost its freedom; where one has, the node is
 the one that a baked size is in. `free_model` goes through the nodes.
@@ -37,7 +37,7 @@ Array: TypeAlias = NDArray[Any]
 
 
 class Freeing:
-    """One attempt at a graph.
+    """One attempt to free sizes in a graph.
 
     Args:
         model: the model with its inputs relabelled.
@@ -68,20 +68,20 @@ class Freeing:
         least = tuple(ge(symbol(name), 2 if name in self.rows else 1) for name in self.baked)
         lowered = lower_model(empty, LowerRequest(least, {}, "strict", with_built_in(None)))
         self.walk, self.facts, self.scope = lowered.walk, lowered.facts, lowered.walk.scope
-        self.provenance = Provenance(self.rows, self.walk, self.known, self._is_told)
+        self.provenance = Provenance(self.rows, self.walk, self.known, self._is_expression)
         self._notice([*lowered.inputs])
 
     # ------------------------------------------------------------------ what is known
 
     def known(self, name: str) -> Known | None:
-        """The known facts about a tensor."""
+        """The type, shape and data known of a tensor."""
         return self.walk.read(name, self.scope)
 
-    def _is_told(self, element: Any) -> bool:
+    def _is_expression(self, element: Any) -> bool:
         return getattr(element, "free", frozenset(("",))) <= self.baked.keys()
 
     def shape(self, name: str) -> Shape | None:
-        """Sizes of a tensor."""
+        """The shape of a tensor, simplified by the facts; None if the rank is unknown."""
         known = self.known(name)
         return known.shape if isinstance(known, Tensor) else None
 
@@ -101,7 +101,7 @@ class Freeing:
         return self.walk.operators.rule(node, self.model.opsets)
 
     def is_other(self, dim: Dim) -> bool:
-        """True if the dim depends on a symbol that is no number of rows."""
+        """True if the dim depends on a freed size that is no batch size."""
         return any(name in self.baked and name not in self.rows for name in dim.free)
 
     def is_free(self, dim: Dim) -> bool:
@@ -109,21 +109,21 @@ class Freeing:
         return not dim.free.isdisjoint(self.baked)
 
     def old(self, dim: Dim) -> int | None:
-        """The size that was baked in."""
+        """The value of a dim at the sizes of the original model; None if it depends on other symbols."""
         return dim.evaluate(self.baked)
 
     def old_shape(self, dims: Seq[Dim]) -> list[int] | None:
-        """The sizes that were baked in, if all are known."""
+        """The shape at the sizes of the original model; None if a size is unknown."""
         sizes = [n for d in dims if (n := self.old(d)) is not None]
         return sizes if len(sizes) == len(dims) else None
 
     def _notice(self, names: Seq[str]) -> None:
-        """Remember the old sizes of axes that follow other symbols than rows."""
+        """Records the original numbers of dims that depend on freed sizes other than batch sizes."""
         dims = [d for name in names if name for d in self.shape(name) or () if self.is_other(d)]
         self.seen.update(was for d in dims if (was := self.old(d)) is not None)
 
     def pieces(self, name: str) -> list[Piece] | None:
-        """The factors of a tensor with their baked sizes."""
+        """The factors of a tensor's axes, each with its size in the original model."""
         layout = self.provenance.of(name).layout
         if layout is None:
             return None
@@ -150,13 +150,16 @@ class Freeing:
         return name
 
     def choose(self, node: Node, count: int, like: Hashable) -> int:
-        """Index of the candidate to use at a node. The default is that of the last node with the same question."""
+        """Index of the candidate that this attempt uses at a node.
+
+        The default is that of the last node with the same question.
+        """
         self.options[node.label] = max(count, self.options.get(node.label, 0))
         taken = self._taken[like] = (self._taken.get(like, 0) + self.choices.get(node.label, 0)) % count
         return taken
 
     def insert(self, op_type: str, inputs: Seq[str], hint: str, **attributes: int) -> str:
-        """A new node before the one that is looked at; the name of its output."""
+        """Inserts a node before the current one and returns the name of its output."""
         made = self.draft.graph.new_node(op_type, inputs, hint, **attributes)
         self.nodes.append(made)
         node = _new_node(op_type, made.inputs, made.outputs, made.name, attributes)
@@ -164,7 +167,7 @@ class Freeing:
         return made.outputs[0]
 
     def with_input(self, node: Node, i: int, name: str) -> Node:
-        """The node with another operand."""
+        """A copy of the node with another operand."""
         inputs = (*node.inputs[:i], name, *node.inputs[i + 1 :])
         of = node.op_type, node.domain, node.overload, node.name
         made = Node(node._protos, *of, inputs, node.outputs, node.index, node._folder)
@@ -172,14 +175,14 @@ class Freeing:
         return made
 
     def become(self, node: Node, op_type: str, inputs: Seq[str], **attributes: int) -> Node:
-        """A node with another operator and its attributes that makes the same output."""
+        """A copy of the node with another operator and attributes, which makes the same output."""
         self.own[node.outputs[0]] = attributes
         return _new_node(op_type, inputs, node.outputs, node.name, attributes)
 
     # ------------------------------------------------------------------ lowering
 
     def lower(self, node: Node, original: Node) -> None:
-        """Lower a node, and see what it asks of the symbols.
+        """Lowers a node; raises `Refused` if it fails or requires a freed size to be the old number.
 
         Raises:
             Refused: it holds on to a baked size.
@@ -201,12 +204,15 @@ class Freeing:
         self.made(node)
 
     def made(self, node: Node) -> None:
-        """A node was lowered: note what it makes."""
+        """Records provenance and sizes of the outputs of a lowered node."""
         self.provenance.visit(node)
         self._notice(node.outputs)
 
     def _is_held(self, name: str) -> bool:
-        """True if a symbol is no longer free. Rows need any number, another size an open range above a lower bound."""
+        """True if the facts fix or bound a symbol, so that it is no longer free.
+
+        Rows need any number, another size an open range above a lower bound.
+        """
         now = self.facts.dim(symbol(name))
         lo, hi = self.facts.bounds(now)
         if name in self.rows:

@@ -1,4 +1,4 @@
-"""Expressions of sizes that fit numbers seen at several sizes, the simplest first.
+"""Finds simple expressions of the input sizes that equal numbers seen in several exports.
 
 The length of a description decides what is simple: each symbol counts 1, each coefficient its bits. Forms are affine in a size,
 a product or a sum of sizes; quotients rounded down or up, and their multiples; remainders; and the smaller or larger of a size
@@ -32,7 +32,7 @@ _PARTS, _MULTIPLES, _TELLING = (2, 3, 4), range(2, 9), 3
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """An expression that fits, its description length, and its values at the compared sizes."""
+    """An expression that equals the numbers seen, its description length, and its values at sample sizes."""
 
     dim: Dim
     cost: int
@@ -41,7 +41,7 @@ class Fit:
 
 
 class Fitter:
-    """Fits of numbers by the sizes of the exports.
+    """Finds expressions of the input sizes for numbers seen in each export.
 
     Args:
         sizes: of the symbols, in each export.
@@ -59,7 +59,7 @@ class Fitter:
         self._known: dict[Seen, list[Fit]] = {}
 
     def at(self, dim: Dim) -> tuple[int, ...]:
-        """The values of an expression at the sizes at which fits are compared."""
+        """The values of an expression at the sample sizes."""
         found = self._values.get(dim)
         if found is None:
             found = self._values[dim] = tuple(np.broadcast_to(self._at(dim), len(self.points)).tolist())
@@ -93,13 +93,16 @@ class Fitter:
         return self._known[seen]
 
     def rivals(self, seen: Seen) -> list[Fit]:
-        """Fits nearly as short as the shortest. A plain size, sum or product has only rivals of its own length."""
+        """Expressions for these numbers whose description is nearly as short as the shortest.
+
+        A plain size, sum or product has only rivals of its own length.
+        """
         found = self.fits(seen)
         margin = 0 if found and self.is_plain(found[0].dim) else MARGIN
         return [f for f in found if f.cost <= found[0].cost + margin]
 
     def is_plain(self, dim: Dim) -> bool:
-        """True for a number, and for a size, or a sum or product of two."""
+        """True for a number, an input size, and a sum or product of two input sizes."""
         return not dim.terms or any(dim is d for d, _, cost in self._bases if cost <= 2)
 
     def _shortest(self, forms: Iterable[tuple[Dim, int]]) -> list[Fit]:
@@ -121,12 +124,12 @@ class Fitter:
 
 
 class Undecided(Exception):
-    """The exports leave open how a number of a rule follows the sizes."""
+    """Raised if several expressions of the input sizes are possible for a number."""
 
 
 @dataclass(slots=True)
 class Open:
-    """A number that the exports leave open: a generated symbol.
+    """A generated symbol for a number whose expression the exports leave open.
 
     Attributes:
         name: the symbol.
@@ -145,7 +148,7 @@ class Open:
 
 @dataclass(slots=True)
 class Unknowns:
-    """Expressions of numbers that were seen in each export: of the sizes, or of generated symbols.
+    """Turns numbers seen in the exports into expressions: of input sizes, or generated symbols.
 
     Attributes:
         fitter: finds expressions of the sizes.
@@ -175,7 +178,7 @@ class Unknowns:
         return symbol(name) + low
 
     def bindings(self) -> list[dict[str, int]]:
-        """The sizes of each export, of generated symbols too."""
+        """Values of all symbols in each export, generated ones included."""
         return [
             {**sizes, **{o.name: o.seen[k] for o in self.opens}} for k, sizes in enumerate(self.fitter.sizes)
         ]
@@ -189,12 +192,12 @@ def _bits(n: int) -> int:
 
 
 def _divided(k: int) -> int:
-    """Length of a divisor: powers of 2 are what strides make."""
+    """Description length of a divisor; powers of 2 are short."""
     return k.bit_length() - 1 if k & (k - 1) == 0 else k.bit_length() + (k > 5)
 
 
 def _bases(symbols: Seq[str]) -> Iterator[tuple[Dim, int]]:
-    """Sizes, their sums and products, with the lengths of their descriptions."""
+    """Basic expressions (sizes, sums, products) with their description lengths."""
     names = [symbol(name) for name in symbols[:MAX_SYMBOLS]]
     yield from ((symbol(name), 1) for name in symbols)
     for a, b in combinations(names, 2):
@@ -209,12 +212,15 @@ def _bases(symbols: Seq[str]) -> Iterator[tuple[Dim, int]]:
 
 
 def _moved(n: int) -> int:
-    """Length of a number that is added."""
+    """Description length of an added constant."""
     return _bits(n) + 1 if n else 0
 
 
 def _line(given: Seq[int], want: Seq[int]) -> tuple[int, int] | None:
-    """The slope of a line through all numbers, and where it starts. None where there is none."""
+    """Slope and intercept of the line through all points; None if they are not on a line.
+
+    None where there is none.
+    """
     i = next((k for k, g in enumerate(given) if g != given[0]), None)
     if i is None:
         return None
@@ -242,7 +248,7 @@ def _limits(base: Dim, given: Seq[int], want: Seq[int], cost: int) -> Iterator[t
 
 
 def _quotients(base: Dim, given: Seq[int], want: Seq[int], cost: int) -> Iterator[tuple[Dim, int]]:
-    """Multiples of quotients and a constant, and remainders."""
+    """Scaled quotients of `base` plus a constant, and remainders, that equal the wanted numbers."""
     rise = max(want) - min(want)
     for k in range(2, MAX_DIVISOR + 1):
         ups = range(k) if k <= MAX_FACTOR else (0, k - 1)
@@ -262,7 +268,10 @@ def _quotients(base: Dim, given: Seq[int], want: Seq[int], cost: int) -> Iterato
 def coincident(
     dims: Iterable[Dim], sizes: Seq[Mapping[str, int]], parts: Seq[int] = (2,), multiples: Seq[int] = ()
 ) -> dict[int, str]:
-    """Numbers that are a part of a size in every export, though the size differs. The exports are too similar."""
+    """Numbers that ``size // k`` equals in every export though the size differs: possible coincidences.
+
+    The exports are too similar.
+    """
     found: dict[int, str] = {}
     for d in dims:
         seen = [d.evaluate(s) or 0 for s in sizes]

@@ -1,4 +1,4 @@
-"""Matches fixed exports of one model node by node along the data flow. Differences become a list of places.
+"""Pairs the nodes of fixed exports of one model, along the data flow. Differences become a list of places.
 
 Names may differ, and so may the order of nodes that do not depend on each other. Stored tensors are compared by content, and
 by use: exporters store equal ones once, and which are equal depends on the size.
@@ -27,7 +27,7 @@ _NUMBERS = {
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A stored operand of a node in all exports.
+    """A stored operand of a node, with its data in each export.
 
     Attributes:
         graph: the graph of the first export that it is in.
@@ -46,7 +46,7 @@ class Place:
 
 @dataclass(slots=True)
 class Matched:
-    """Differences between the exports. Everything else is the same."""
+    """Result of matching exports: the stored operands that differ. Everything else is the same."""
 
     places: list[Place] = field(default_factory=list)
     #: few integers that are the same in all exports
@@ -56,7 +56,7 @@ class Matched:
 
 
 class _Scope:
-    """Maps names of one export to tensors of the first export, or to stored data."""
+    """Names in one export of the tensors of the first export, and of stored data."""
 
     def __init__(self, graph: Graph, around: _Scope | None) -> None:
         self.around, self.names = around, dict[str, str]()
@@ -84,7 +84,7 @@ def constant_of(node: Node) -> Constant | None:
 
 
 def match(models: Seq[Model], draft: DraftGraph, names: Seq[str]) -> Matched:
-    """The places at which the exports differ.
+    """Matches the nodes of the exports and returns the stored operands that differ.
 
     Args:
         models: the exports.
@@ -106,7 +106,7 @@ def match(models: Seq[Model], draft: DraftGraph, names: Seq[str]) -> Matched:
 
 
 class _Match:
-    """One comparison of exports.
+    """One comparison of several exports.
 
     Args:
         names: what people call the exports.
@@ -116,7 +116,7 @@ class _Match:
         self.names, self.found = names, Matched()
 
     def of(self, graphs: Seq[Graph], around: Seq[_Scope | None], draft: DraftGraph) -> Matched:
-        """Match a graph of each export, given what is around it."""
+        """Matches one graph of each export, whose outer names `around` maps."""
         scopes = [_Scope(g, outer) for g, outer in zip(graphs, around, strict=True)]
         first = scopes[0]
         for scope in scopes:
@@ -185,7 +185,7 @@ class _Match:
 
 
 def _same(a: Any, b: Any) -> bool:
-    """True if two attributes are equal; not a number is equal to itself."""
+    """True if two attribute values are equal; NaN equals NaN."""
     if isinstance(a, Constant) and isinstance(b, Constant):
         return equal(a, b)
     return type(a) is type(b) and bool(a == b or (a != a and b != b))
@@ -204,7 +204,7 @@ def _key(node: Node, scope: _Scope) -> tuple[Any, ...] | None:
 
 
 class _Ready:
-    """Nodes of another export with all operands known, by matching key."""
+    """Unmatched nodes of another export whose inputs are all matched, by matching key."""
 
     def __init__(self, scope: _Scope) -> None:
         self.scope = scope
@@ -222,7 +222,10 @@ class _Ready:
         self._waiting.setdefault(missing, []).append(node)
 
     def take(self, key: tuple[Any, ...] | None, node: Node, first: _Scope) -> Node | None:
-        """The counterpart of a node. Among several, the one with most stored operands and attributes in common."""
+        """Removes and returns the node that matches `node` best; None if none does.
+
+        Among several, the one with most stored operands and attributes in common.
+        """
         found = self._ready.get(key, []) if key is not None else []
         best = (
             max(found, key=lambda other: _alike(node, first, other, self.scope)) if len(found) > 1 else None
@@ -230,7 +233,7 @@ class _Ready:
         return found.pop(0 if best is None else found.index(best)) if found else None
 
     def made(self, node: Node, first: Node) -> None:
-        """Note the tensors of a matched node: nodes that waited for them may be ready."""
+        """Records the outputs of a matched pair; nodes that read these may become ready."""
         for name, meant in zip(node.outputs, first.outputs, strict=True):
             if name:
                 self.scope.names[name] = meant
@@ -238,7 +241,7 @@ class _Ready:
                     self._offer(other)
 
     def left(self) -> Node | None:
-        """A node without a counterpart."""
+        """Some unmatched node; None when all are matched."""
         waiting = [n for nodes in (*self._ready.values(), *self._waiting.values()) for n in nodes]
         return min(waiting, key=lambda n: n.index, default=None)
 
@@ -253,7 +256,10 @@ def _alike(node: Node, scope: _Scope, other: Node, there: _Scope) -> int:
 
 
 def equal(a: Constant, b: Constant) -> bool:
-    """True if two tensors have equal bytes or one place in a file. Raises `Refused` if the data cannot be read."""
+    """True if two tensors have equal bytes or lie at one position of one file.
+
+    Raises `Refused` if the data cannot be read.
+    """
     if a is b:
         return True
     if a.dtype != b.dtype or a.dims != b.dims:
@@ -267,7 +273,7 @@ def equal(a: Constant, b: Constant) -> bool:
 
 
 def array_of(stored: Constant) -> np.ndarray[Any, Any]:
-    """The data of a stored tensor; raises `Refused` where it is not to be had."""
+    """The data of a stored tensor; raises `Refused` if it is missing or too large."""
     found = stored.array(stored.numel)
     if found is None or stored.dtype == TensorProto.STRING:
         raise Refused(f"the data of {stored.name} cannot be read")

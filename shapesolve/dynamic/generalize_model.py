@@ -64,7 +64,7 @@ def generalize(models: Iterable[Any], names: Mapping[str, str] | None = None) ->
 
 
 def generalized(exports: Seq[Model], names: Mapping[str, str]) -> onnx.ModelProto:
-    """`generalize`, with weights left where those of the first export's proto are (see `model.saving`)."""
+    """`generalize`, for models whose weights were left in their files (see `model.saving`)."""
     if len(exports) < 2:
         raise ValueError("generalize takes two exports or more")
     flat = [read_model(inlined(e.proto)) if e.proto.functions else e for e in exports]
@@ -77,7 +77,7 @@ def generalized(exports: Seq[Model], names: Mapping[str, str]) -> onnx.ModelProt
 
 @dataclass(slots=True)
 class _Change:
-    """An operand that is computed from now on."""
+    """A stored operand that differs between exports, with the rule to compute it."""
 
     place: Place
     rule: Rule
@@ -86,7 +86,7 @@ class _Change:
 
 
 class _Work:
-    """Exports of one model, their names in messages, and names of their sizes."""
+    """The state of one `generalize`: the exports, and the names of their sizes."""
 
     def __init__(self, exports: Seq[Model], labels: Seq[str], names: Mapping[str, str]) -> None:
         self.exports, self.labels, self.request = exports, labels, asked(exports, names, labels)
@@ -98,7 +98,7 @@ class _Work:
         self.unknowns = Unknowns(Fitter(self.sizes))
 
     def run(self) -> onnx.ModelProto:
-        """The new model."""
+        """Builds the dynamic model."""
         changes = self._changes()
         assumed = [f"{name} >= 1" for name in self.sizes[0]]
         trial = consistent(self._trial(changes), "equal", assumed)
@@ -106,7 +106,7 @@ class _Work:
         settler = Settler(trial, self.unknowns.opens, fitter, self._keeps(changes, trial))
         settled = settler.settle()
         builder = Nodes(Sizes(self.draft, self.request.sites), settled)
-        left = [c for c in changes if not self._said(c, builder, trial, settler)]
+        left = [c for c in changes if not self._as_constant(c, builder, trial, settler)]
         made = self._written(left, builder)
         done = simplified(read_model(made), keep=builder.guards).model
         analysis = self._proved(done)
@@ -140,7 +140,7 @@ class _Work:
         return changes
 
     def _shapes(self, place: Place, *, made: bool) -> list[list[int | None] | None]:
-        """Sizes of the first output, or input, of the node in each export."""
+        """Sizes of the node's first output (`made`) or first input, in each export."""
         if place.graph is not self.draft.graph:
             return [None]
         names = [n.outputs[0] if made else n.inputs[0] for n in place.nodes]
@@ -148,14 +148,14 @@ class _Work:
         return [None if s is None else [d.value for d in s] for s in shapes]
 
     def _takes_all(self, place: Place) -> bool:
-        """True if it is the end of a Slice that passes its whole input in every export."""
+        """True if the operand is the end of a Slice that keeps its whole input in every export."""
         if self._reading(place.nodes[0], place.index) is not ENDS:
             return False
         made = self._shapes(place, made=True)
         return None not in made and made == self._shapes(place, made=False)
 
     def _inferred(self, place: Place) -> list[Array]:
-        """The stored arrays; in targets of a Reshape, each -1 is replaced by its size."""
+        """The operand in each export; -1 in a Reshape target is replaced by the inferred size."""
         arrays = [array_of(s) for s in place.stored]
         made = (
             self._shapes(place, made=True) if self._reading(place.nodes[0], place.index) is TARGET else [None]
@@ -168,14 +168,14 @@ class _Work:
         )
 
     def _reading(self, node: Node, i: int) -> Reading | None:
-        """The use of an operand's numbers, for a standard operator."""
+        """The role of an operand by its operator's declaration (target, ends, indices ...)."""
         rule = self.fixed[0]._solved.walk.operators.rule(node, self.draft.model.opsets)
         return None if rule is None or rule.domain or rule.reads is None else rule.reads.get(i)
 
     # ------------------------------------------------------------------ writing
 
     def _trial(self, changes: Seq[_Change]) -> onnx.ModelProto:
-        """A model in which the open numbers are the sizes of further inputs; the draft stays as it is."""
+        """A trial model: numbers left open become the sizes of additional inputs."""
         import onnx
 
         opens = [o.name for o in self.unknowns.opens]
@@ -193,7 +193,7 @@ class _Work:
         return proto
 
     def _written(self, changes: Seq[_Change], builder: Nodes) -> onnx.ModelProto:
-        """The model with operands computed by their rules."""
+        """The model with the differing operands computed by nodes."""
         made: dict[int, str] = {}
         for change in changes:
             if id(change.rule) not in made:
@@ -203,7 +203,7 @@ class _Work:
         graph.nodes = [*builder.sizes.nodes, *graph.nodes]
         return write(self.draft)
 
-    def _said(self, change: _Change, builder: Nodes, trial: Analysis, settler: Settler) -> bool:
+    def _as_constant(self, change: _Change, builder: Nodes, trial: Analysis, settler: Settler) -> bool:
         """Write an operand as a constant that is right at all sizes (Reshape target, Slice end). False if none is."""
         node, graph, index = change.place.node, self.draft.graph, change.place.index
         inner = change.place.graph is not graph
@@ -236,7 +236,7 @@ class _Work:
         return target is not None
 
     def _keeps(self, changes: Seq[_Change], trial: Analysis) -> list[tuple[Open, Dim]]:
-        """Open sizes of Resizes, each with the size of the axis that is resized."""
+        """Resized axes of open size, each with the input size that it may equal."""
         found = []
         for place, rule in ((c.place, c.rule) for c in changes if c.place.graph is self.draft.graph):
             if self._reading(place.nodes[0], place.index) is NEW_SIZES and isinstance(rule, Integers):
@@ -247,7 +247,7 @@ class _Work:
     # ------------------------------------------------------------------ the proof
 
     def _proved(self, made: onnx.ModelProto) -> Analysis:
-        """At the sizes of each export the model runs, with the shapes of the export; and it runs at others."""
+        """Analyzes the new model; raises `Refused` unless it agrees with every export."""
         analysis = consistent(made)
         for fixed, sizes, label in zip(self.fixed, self.sizes, self.labels, strict=True):
             if fixed.conflicts:

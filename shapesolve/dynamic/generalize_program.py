@@ -1,4 +1,4 @@
-"""Small programs that compute a tensor from sizes, run in numpy for checks and written as nodes.
+"""Rules that compute a tensor from sizes: run in numpy for checks, or written as nodes.
 
 A rule is a function of a `Numbers`. What it computes at the sizes of an export has to be the stored tensor, element by element;
 what it writes with `Nodes` goes into the model.
@@ -24,7 +24,7 @@ _SINCE = {"Range": 11, "Where": 9, "Less": 9, "Greater": 9, "Expand": 8, "Slice"
 
 
 class Numbers:
-    """Runs a rule with numpy: sizes, constants, and standard operators.
+    """Runs a rule with numpy; its methods are the steps that a rule can use.
 
     Args:
         sizes: of all symbols.
@@ -34,7 +34,7 @@ class Numbers:
         self._sizes = sizes
 
     def vector(self, dims: Seq[Dim]) -> Any:
-        """These sizes as int64[n]."""
+        """These sizes as an int64 vector."""
         return np.array([d.evaluate(self._sizes) for d in dims], np.int64)
 
     def scalar(self, dim: Dim) -> Any:
@@ -50,7 +50,7 @@ class Numbers:
         return _RUN[op_type](*operands, **attributes)
 
     def guarded(self, x: Any) -> Any:
-        """The output of a node that asks for what has to be there: no simplification may drop it."""
+        """Marks a node that checks a requirement at run time, so that simplification keeps it."""
         return x
 
     # ------------------------------------------------------------------ words
@@ -63,7 +63,7 @@ class Numbers:
         return made if rank == 1 else self.op("Reshape", made, self.constant(shape))
 
     def cut(self, x: Any, starts: Seq[Dim], sizes: Mapping[int, Dim], whole: Seq[Dim]) -> Any:
-        """Slices of these sizes along some axes, from these starts. `whole` is the required shape of the result."""
+        """Slice from `starts` with `sizes` along some axes. `whole` is the required shape of the result."""
         axes = self.constant(np.array([*sizes], np.int64))
         ends = self.vector([start + size for start, size in zip(starts, sizes.values(), strict=True)])
         made = self.op("Slice", x, self.vector(starts), ends, axes)
@@ -74,7 +74,7 @@ Rule: TypeAlias = Callable[[Numbers], Any]
 
 
 class Nodes(Numbers):
-    """Writes a rule as nodes at the start of a graph.
+    """Writes the steps of a rule as nodes at the start of a graph.
 
     Args:
         sizes: writes sizes there.
@@ -86,19 +86,19 @@ class Nodes(Numbers):
         self.guards: list[str] = []
 
     def vector(self, dims: Seq[Dim]) -> str:
-        """See `Numbers`."""
+        """See `Numbers.vector`."""
         return self.sizes.vector([d.subs(self.settled) for d in dims], "sizes")
 
     def scalar(self, dim: Dim) -> str:
-        """See `Numbers`."""
+        """See `Numbers.scalar`."""
         return self.sizes.scalar(dim.subs(self.settled), "size")
 
     def constant(self, array: Array) -> str:
-        """See `Numbers`."""
+        """See `Numbers.constant`."""
         return self.sizes.draft.graph.constant(array, "stored")
 
     def op(self, op_type: str, *operands: Any, **attributes: int) -> str:
-        """See `Numbers`."""
+        """See `Numbers.op`."""
         if self.sizes.opset < _SINCE.get(op_type, 1):
             raise Refused(
                 f"{op_type} is needed, which opset {self.sizes.opset} does not have: export with a later one"
@@ -106,7 +106,7 @@ class Nodes(Numbers):
         return self.sizes.node(op_type, [*operands], 1, op_type.lower(), **attributes)
 
     def guarded(self, x: str) -> str:
-        """See `Numbers`."""
+        """See `Numbers.guarded`."""
         self.guards.append(x)
         return x
 

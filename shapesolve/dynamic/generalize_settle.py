@@ -1,4 +1,4 @@
-"""Judges what the exports leave open: numbers that differ, and agreements by chance.
+"""Chooses expressions for numbers that the exports leave open, and rejects agreements by chance.
 
 In the trial model such a number is a generated symbol. Constraints that every run has to meet express most of them by the
 input sizes. Of the others, fits of nearly the same length are held against these constraints at many sizes; the one that runs
@@ -38,7 +38,7 @@ Reads: TypeAlias = Callable[[Node, int], "Reading | None"]
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """Expressions of a group of symbols, and of the numbers that depend on them, with their length."""
+    """Expressions for a group of open symbols and the numbers that depend on them, with total length."""
 
     cost: int
     made: Mapping[str, Dim]
@@ -47,7 +47,7 @@ class _Answer:
 
 
 class Settler:
-    """Finds what generated symbols follow.
+    """Chooses an expression of the input sizes for each open symbol.
 
     Args:
         analysis: of the trial model.
@@ -75,7 +75,7 @@ class Settler:
         self._settled = {name: d for name, d in self._now.items() if d.free <= self.symbols}
 
     def settle(self) -> dict[str, Dim]:
-        """The expression of each symbol.
+        """Returns the chosen expression of each open symbol.
 
         Raises:
             Refused: the exports leave it open, or contradict the constraints.
@@ -94,7 +94,7 @@ class Settler:
         return self._settled
 
     def size(self, dim: Dim) -> Dim:
-        """A size of the trial model by the input sizes, as far as it is settled."""
+        """A dim of the trial model as an expression of the input sizes, with chosen expressions put in."""
         found: Dim = self.analysis._solved.facts.dim(dim).subs(self._roots)
         return found
 
@@ -102,7 +102,7 @@ class Settler:
         return [dim.evaluate(s) for s in self.sizes]
 
     def _next(self, left: set[str]) -> list[str]:
-        """Symbols to settle next: the fewest in one condition, else those that most numbers depend on."""
+        """Open symbols to decide next: the smallest group in one condition, else those with most dependents."""
         ties = _ties([d.free & left for d in self._now.values()])
         raw = {self._given[n]: d.free & left for n, d in self._now.items()}
         groups = []
@@ -115,7 +115,7 @@ class Settler:
         return sorted(best)
 
     def _pool(self) -> dict[tuple[int | None, ...], list[Fit]]:
-        """Sizes that tensors of the model have, by what they are in the exports."""
+        """All sizes of tensors in the trial model, by their values in the exports."""
         found: dict[tuple[int | None, ...], list[Fit]] = {}
         for d in dict.fromkeys(self.size(d) for shape in self.analysis.shapes.values() for d in shape):
             if d.terms and d.free <= self.symbols:
@@ -124,7 +124,7 @@ class Settler:
         return found
 
     def _fitting(self, o: Open, pool: Mapping[tuple[int | None, ...], Seq[Fit]]) -> list[Fit]:
-        """Expressions of an open number's symbol: simple ones, and multiples of sizes that the model has."""
+        """Candidates for an open number: simple expressions, and multiples of sizes in the model."""
         numbers, moved = [v + o.low for v in o.seen], []
         for k in (k for k in range(1, MAX_FACTOR + 1) if all(v % k == 0 for v in numbers)):
             for f in pool.get(tuple(v // k for v in numbers), ()):
@@ -133,7 +133,7 @@ class Settler:
         return [*o.fits, *moved]
 
     def _answer(self, group: Seq[str]) -> _Answer:
-        """Expressions of the numbers that depend on these symbols, and of the symbols.
+        """The best expressions for these symbols; raises `Refused` if none or several are left.
 
         Raises:
             Refused: none fits, or several do and nothing decides.
@@ -170,7 +170,7 @@ class Settler:
         return best
 
     def _options(self, alone: Seq[Open], fitting: Mapping[str, Seq[Fit]]) -> list[Fit]:
-        """Expressions of a symbol that these numbers are, the shortest first."""
+        """Candidate expressions for a symbol that these numbers equal, the shortest first."""
         for o, dim in self._keeps:
             size = self.size(dim) - o.low
             if o in alone and size.free <= self.symbols and self._at_exports(size) == o.seen:
@@ -188,7 +188,7 @@ class Settler:
         return options
 
     def _broken(self, made: Mapping[str, Dim]) -> int:
-        """At how many sizes a condition on these numbers does not hold."""
+        """Number of sample sizes at which these expressions break a condition of the model."""
         names = {self._given[n] for n in made}
         dims = {self._given[n]: d for n, d in {**self._settled, **made}.items()}
         every = dims.keys() | self.symbols
@@ -221,7 +221,7 @@ def _shown(o: Open) -> str:
 
 
 def _ties(together: Iterable[frozenset[str]]) -> dict[str, set[str]]:
-    """For each name those that stand in one expression with it, directly or by way of others."""
+    """Connected components: for each name, all names linked to it by shared expressions."""
     graph: nx.Graph[str] = nx.Graph()
     for some in together:
         graph.add_nodes_from(some)
@@ -273,7 +273,7 @@ def check_chance(
 
 
 def _is_batch(analysis: Analysis, name: str) -> bool:
-    """True if the rows of a symbol stay apart, so that no other size depends on it."""
+    """True if the rows of a batch axis are independent, so that no other size depends on the batch size."""
     found = trace(analysis, [name])
     ends = [found.of(output) for output, _ in analysis.model.graph.outputs]
     return all(end.layout is not None and name not in end.mixed for end in ends)
@@ -291,7 +291,7 @@ def _check_number(one: Place, parts: Mapping[int, str]) -> None:
 
 
 def _padding(group: Seq[Node], fixed: Seq[Analysis], *, adds: bool) -> Iterator[tuple[int, str]]:
-    """Axes of a node that pads by equal amounts in all exports, with the reason to doubt them.
+    """Axes that a node pads by equal amounts in all exports, with a message on the possible coincidence.
 
     Raises:
         Refused: it pads to one size in all exports.
@@ -323,7 +323,7 @@ def _padding(group: Seq[Node], fixed: Seq[Analysis], *, adds: bool) -> Iterator[
 
 
 def _amounts(node: Node, analysis: Analysis, adds: bool) -> list[int] | None:
-    """Pad amounts of a node for its last axes: all the starts, then all the ends."""
+    """Padding amounts of a node for its last axes: all starts, then all ends."""
     value = analysis.values.get(node.inputs[1]) if adds and len(node.inputs) > 1 else None
     elems = [] if value is None else [getattr(e, "value", None) for e in value.elems or ()]
     if None in elems:

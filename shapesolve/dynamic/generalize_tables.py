@@ -1,4 +1,4 @@
-"""Rules by which stored tensors of several exports follow the sizes.
+"""Finds rules that compute stored tensors, which differ between exports, from the sizes.
 
 A rule computes every element of every export's tensor, which is checked. Where no rule is found, a tensor that is the first
 part (or the last) of the longest one is cut from that, and the longest export bounds the size.
@@ -26,18 +26,18 @@ _BROKEN = object()
 
 
 class Integers:
-    """The rule of a few integers, each an expression of the sizes."""
+    """A rule for a short integer tensor: one expression per element."""
 
     def __init__(self, dims: Seq[Dim], like: Array) -> None:
         self.dims, self._like = dims, like
 
     def __call__(self, b: Numbers) -> object:
-        """The integers."""
+        """Computes the integers."""
         return _as_type(b, b.vector(self.dims) if self._like.ndim else b.scalar(self.dims[0]), self._like)
 
 
 class Tables:
-    """Finds rules.
+    """Finds rules for tensors that differ between exports.
 
     Args:
         unknowns: expressions of numbers that were seen in each export.
@@ -49,7 +49,7 @@ class Tables:
         self.reason = ""
 
     def rule(self, arrays: Seq[Array], what: str, *, cuts: bool = True) -> Rule | None:
-        """A rule that computes these tensors, rather one for all sizes; None where there is none."""
+        """A rule that computes these tensors (one per export); None if no rule is found."""
         return self._rule(arrays, what, cuts=False) or (self._rule(arrays, what, cuts=True) if cuts else None)
 
     def _rule(self, arrays: Seq[Array], what: str, *, cuts: bool) -> Rule | None:
@@ -107,7 +107,7 @@ class Tables:
         return lambda b: b.constant(kept)
 
     def _elements(self, arrays: Seq[Array], what: str) -> Rule | None:
-        """Few whole numbers, each an expression of its own."""
+        """Rule for few integers: one expression per element."""
         first = arrays[0]
         few = first.ndim <= 1 and first.size <= MAX_UNKNOWN and first.dtype.kind in "if"
         if not few or any(a.shape != first.shape for a in arrays):
@@ -118,7 +118,7 @@ class Tables:
         return Integers([self._dim(seen, f"entry {k} of {what}") for k, seen in enumerate(columns)], first)
 
     def _even(self, arrays: Seq[Array], what: str) -> Rule | None:
-        """Whole steps along each axis: ``start + step0*i0 + step1*i1 + ..``."""
+        """Rule for evenly spaced elements: ``start + step0*i0 + step1*i1 + ..``."""
         first, rank, moving = arrays[0], arrays[0].ndim, _moving(arrays)
         if first.dtype.kind not in "iuf" or not moving:
             return None
@@ -139,7 +139,7 @@ class Tables:
         return rule
 
     def _interval(self, arrays: Seq[Array], what: str) -> Rule | None:
-        """Two values: one where a place, or the distance of two places or blocks, is between two bounds."""
+        """Rule for two values (a mask): one value where an index or index difference is within bounds."""
         values, moving = np.unique(np.concatenate([np.unique(a) for a in arrays])), _moving(arrays)
         if len(values) != 2 or not 1 <= len(moving) <= 2:
             return None
@@ -162,7 +162,10 @@ class Tables:
         return None
 
     def _bounds(self, numbers: Seq[Array], masks: Seq[Array], what: str) -> list[Dim | None] | None:
-        """Range of the numbers at which masks are true: a bound or None per side. None if it is not an interval."""
+        """Lower and upper bound between which numbers have a true mask (None: no bound), or None.
+
+        None if it is not an interval.
+        """
         ends: tuple[list[int | None], list[int | None]] = [], []
         for n, mask in zip(numbers, masks, strict=True):
             wide = np.broadcast_to(n, mask.shape)
@@ -178,7 +181,7 @@ class Tables:
         return [self._dim(s, f"the {name} place of {what}") if {*s} != {None} else None for s, name in named]
 
     def _cut(self, arrays: Seq[Array], what: str) -> Rule | None:
-        """The first part of the longest, or the last, along each axis."""
+        """Rule that slices the largest tensor from its start or to its end."""
         longest = max(arrays, key=lambda a: a.size)
         axes = [k for k in range(longest.ndim) if _varies(arrays, k)]
         if not axes or any(sorted(a.shape[k] for a in arrays)[-2] < MIN_EVEN for k in axes):
@@ -197,7 +200,7 @@ class Tables:
         return None
 
     def _parts(self, arrays: Seq[Array], what: str, *, cuts: bool) -> Rule | None:
-        """A rule for each part of a small axis that is the same in all exports."""
+        """Separate rules for the slices of a small axis that has one length in all exports."""
         for axis, count in enumerate(arrays[0].shape):
             if 1 < count <= MAX_PARTS and not _varies(arrays, axis):
                 parts = ([np.take(a, [k], axis=axis) for a in arrays] for k in range(count))
@@ -208,7 +211,7 @@ class Tables:
         return None
 
     def _apart(self, arrays: Seq[Array], what: str, *, cuts: bool) -> Rule | None:
-        """A rule for an axis that runs over the places of two, of lengths that each export shows."""
+        """Rule that treats one axis as two (outer and inner), whose lengths the exports show."""
         axes = range(arrays[0].ndim if len({a.shape for a in arrays}) > 1 else 0)
         for axis, along in product(axes, (0, 1)):
             apart = [s for a in arrays if (s := _regular(a, axis, along)) is not None]
@@ -220,7 +223,7 @@ class Tables:
 
 
 def _linear(b: Numbers, sizes: Seq[Dim], rank: int, factors: Mapping[int, Dim], block: int = 1) -> Any:
-    """A sum of multiples of the places along some axes, or of the numbers of blocks that these are in."""
+    """Sum of index times factor over some axes (or of block numbers, for a block size above 1)."""
     total = None
     for axis, by in factors.items():
         along = b.places(sizes[axis], axis, rank)
@@ -241,7 +244,7 @@ def _between(
     values: Array,
     high: int,
 ) -> Rule:
-    """A rule with one of two values where a number is within bounds."""
+    """Rule for two values: `values[high]` where a linear function of the indices is within bounds."""
 
     def rule(b: Numbers) -> object:
         number = _linear(b, sizes, rank, by, block)
@@ -275,12 +278,12 @@ def _varies(arrays: Seq[Array], axis: int) -> bool:
 
 
 def _moving(arrays: Seq[Array]) -> list[int]:
-    """Axes along which some tensor has more than one element."""
+    """Axes along which some tensor has size above 1."""
     return [k for k in range(arrays[0].ndim) if max(a.shape[k] for a in arrays) > 1]
 
 
 def _same_along(array: Array, first: Array) -> bool:
-    """True if a tensor is its first part all along."""
+    """True if a tensor repeats `first` along an axis."""
     return np.array_equal(array, np.broadcast_to(first, array.shape), equal_nan=array.dtype.kind == "f")
 
 
@@ -292,14 +295,17 @@ def _whole(number: Any) -> Any:
 
 
 def _step(array: Array, axis: int) -> Any:
-    """The one step between neighbours along an axis. None if there is one place, _BROKEN if it is not whole or not one."""
+    """Step between neighbours along an axis, if constant and whole.
+
+    None if there is one place, _BROKEN if it is not whole or not one.
+    """
     with np.errstate(invalid="ignore"):
         steps = np.diff(array.astype(np.float64), axis=axis)
     return None if not steps.size else _whole(steps.flat[0]) if (steps == steps.flat[0]).all() else _BROKEN
 
 
 def _part(whole: Array, shape: Seq[int], axes: Seq[int], last: Seq[bool]) -> Array:
-    """The first or last part along some axes, of the lengths of another tensor."""
+    """The first or last part of `whole` along some axes, of these sizes."""
     at = [slice(None)] * whole.ndim
     for axis, end in zip(axes, last, strict=True):
         at[axis] = slice(whole.shape[axis] - shape[axis], None) if end else slice(shape[axis])
@@ -311,7 +317,10 @@ def _split(array: Array, axis: int, parts: Seq[int]) -> Array:
 
 
 def _regular(array: Array, axis: int, along: int) -> Array | None:
-    """Splits an axis in two. The inner part is the shortest with a regular outer one, or the longest with equal parts."""
+    """Splits an axis into an outer and an inner axis, one of them regular; None if not possible.
+
+    The inner part is the shortest with a regular outer one, or the longest with equal parts.
+    """
     count = array.shape[axis]
     lengths = [n for n in range(2, count // 2 + 1) if count % n == 0]
     for n in lengths if along == 0 else reversed(lengths):

@@ -1,4 +1,4 @@
-"""Provenance of each axis of a tensor, with a proof that the rows of a batch stay apart.
+"""Provenance: for each axis of a tensor, the batch rows in it; proves that rows stay independent.
 
 The declaration of an operator says which axes of its outputs carry which axes of its inputs (see `lower.axes`). Axes are kept
 as factors in row-major order, so that ``Reshape([batch, seq, 64] -> [batch*seq, 64])`` is known to have the rows of `batch`
@@ -32,7 +32,7 @@ _Table: TypeAlias = Mapping[Label, tuple[Factors, str]]
 
 @dataclass(frozen=True, slots=True)
 class Mixing:
-    """The node after which the rows of a symbol are no longer separable, and its effect, in words."""
+    """Reason why batch rows are no longer independent: the node, and its effect in words."""
 
     node: str
     op_type: str
@@ -50,7 +50,7 @@ class Origin:
     mixed: Mapping[str, Mixing]
 
     def rows(self, symbol: str) -> tuple[int, int] | None:
-        """Axis and place among its factors of the rows of a symbol."""
+        """Position of a symbol's batch rows in a tensor: the axis, and the factor of that axis."""
         for axis, factors in enumerate(self.layout or ()):
             for k, factor in enumerate(factors):
                 if symbol in factor.free:
@@ -58,12 +58,12 @@ class Origin:
         return None
 
     def depends(self, symbol: str) -> bool:
-        """True if the tensor can depend on the rows, or the number of rows, of a symbol."""
+        """True if the tensor can depend on the rows of a symbol or on their number."""
         return symbol in self.mixed or self.rows(symbol) is not None
 
 
 def layout_of(shape: Seq[Dim] | None) -> Layout | None:
-    """Factors of axes with known sizes only."""
+    """One factor per axis, for a tensor whose axes are not products of batch sizes."""
     return None if shape is None else tuple(() if d is ONE else (d,) for d in shape)
 
 
@@ -88,7 +88,7 @@ def flow(
     known: Seq[bool],
     symbols: Seq[str],
 ) -> list[Origin]:
-    """The origins of a node's outputs.
+    """The origins (`Origin`) of a node's outputs from those of its inputs.
 
     Args:
         node: the node.
@@ -194,7 +194,7 @@ def _parts(item: Label | Uniform | Along, table: _Table) -> Factors:
 def _unfollowed(
     node: Node, made: Seq[Dim] | None, what: str, given: Seq[Origin | None], symbols: Seq[str]
 ) -> Origin:
-    """An output of a node that nothing is declared of: it depends on all that any input depends on."""
+    """Origin of an output of an operator without declaration: it mixes all rows that any input has."""
     mixed: dict[str, Mixing] = {}
     what = what or "is not known to keep the rows of {symbol} apart"
     for symbol in symbols:
@@ -225,12 +225,12 @@ def _regrouped(node: Node, made: Seq[Dim] | None, origin: Origin, symbols: Seq[s
 
 
 def _is_torn(symbol: str, factor: Dim) -> bool:
-    """True if the factor is only a part of the rows of a symbol, for example every fourth."""
+    """True if the factor holds only part of a symbol's rows, for example every fourth."""
     return symbol in factor.free and exact_quotient(factor, named(symbol)) is None
 
 
 def regrouped(layout: Layout, made: Seq[Dim]) -> Layout | None:
-    """The factors of a tensor in another shape with the same elements in the same order.
+    """Factors per axis after a reshape to these sizes; None if they do not fit.
 
     None when an axis cannot be put together from the factors.
     """
@@ -263,7 +263,7 @@ def regrouped(layout: Layout, made: Seq[Dim]) -> Layout | None:
 
 
 def _quotient(whole: Dim, part: Dim) -> Dim | None:
-    """The quotient of a factor, also 4 for n by ``n//4``. The numbers of elements before and after are equal."""
+    """`whole` divided by `part`; None if it does not divide. The numbers of elements before and after are equal."""
     found = exact_quotient(whole, part)
     if found is not None or not whole.terms:
         return found

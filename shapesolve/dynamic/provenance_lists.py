@@ -1,4 +1,4 @@
-"""Row-ordered data-dependent lists (for example of NonZero): tracks the batch row of each entry.
+"""Tracks the batch row of each entry in row-ordered lists of data-dependent length (NonZero).
 
 An operator that looks for elements goes through a tensor in row-major order. Where the rows of a batch are outermost, what it
 finds comes row by row, and that of a row is found in that row alone. What is computed entry by entry stays such a list. One
@@ -29,7 +29,7 @@ _ROW = symbol("row", made=True)
 
 @dataclass(frozen=True, slots=True)
 class Listing(Mixing):
-    """A list of entries, those of a row behind those of the row before, each computed of its row alone.
+    """A list whose entries are ordered by batch row, each computed from its own row alone.
 
     Attributes:
         axis: where the entries are.
@@ -56,7 +56,7 @@ def through_lists(
     found: Seq[Origin],
     symbols: Seq[str],
 ) -> list[Origin]:
-    """`found`, with symbols updated whose rows are listed one after the other."""
+    """`found`, with the origins of outputs updated that are row-ordered lists."""
     results, node = list(found), op.node
     for name in symbols:
         if not lists and all(result.mixed.get(name) is None for result in results):
@@ -78,14 +78,14 @@ def through_lists(
 
 
 def _rows_outside(origin: Origin, name: str) -> Dim | None:
-    """Elements per row on the first axis, if the rows are outermost in the tensor. None otherwise."""
+    """Elements per row on the first axis if the batch is its outermost factor; else None."""
     if name in origin.mixed or not origin.layout or origin.rows(name) != (0, 0):
         return None
     return product(origin.layout[0][1:]) if origin.layout[0][0].name == name else None
 
 
 def _listed(op: Op, lists: Lists, what: Links | str, data: Origin, name: str) -> Mapping[int, Listing]:
-    """A new list."""
+    """The list that an operator creates from a tensor (NonZero and the like), by output."""
     inner, shape = _rows_outside(data, name), op.shape(0)
     if inner is None or shape is None:
         return {}
@@ -102,7 +102,7 @@ def _listed(op: Op, lists: Lists, what: Links | str, data: Origin, name: str) ->
 def _carried(
     op: Op, made: Outputs, links: Links, known: Mapping[int, Listing], given: Seq[Origin | None], name: str
 ) -> Mapping[int, Listing]:
-    """Listings of outputs that are computed entry by entry."""
+    """Lists among the outputs of an operator that works entry by entry."""
     (first, one), *_ = known.items()
     shape = op.shape(first)
     alone = not any(o is not None and o.depends(name) for k, o in enumerate(given) if k not in known)
@@ -123,7 +123,7 @@ def _carried(
 
 
 def _goes_together(op: Op, links: Links, known: Mapping[int, Listing], label: Label) -> bool:
-    """True if the axis with this label is the entry axis of one list, in all operands that have it."""
+    """True if all operands with this axis label have there the entry axis of one list."""
     for k, labels in enumerate(links.inputs):
         one, shape = known.get(k), op.shape(k)
         if one is not None and (labels is None or labels[one.axis] != label):
@@ -137,14 +137,14 @@ def _goes_together(op: Op, links: Links, known: Mapping[int, Listing], label: La
 
 
 def _regrouped(one: Listing, shape: Seq[Dim], made: Seq[Dim]) -> int | None:
-    """The entry axis after a reshape: entries stay whole if only ones come before them. None otherwise."""
+    """The entry axis after a reshape; None if entries are split or merged."""
     at = next((k for k, d in enumerate(made) if d is not ONE), -1)
     whole = at >= 0 and made[at] is shape[one.axis] and all(d is ONE for d in shape[: one.axis])
     return at if whole else None
 
 
 def _computed(op: Op, known: Mapping[int, Listing], axes: Mapping[int, int]) -> Mapping[int, Listing]:
-    """Lists along these axes, by output; a number of a row has to be known in what is computed of it."""
+    """Lists among these outputs, by output index; `axes` are their entry axes."""
     entries, (one, *_) = _of_one_entry(op, known), known.values()
     found = {}
     for i, axis in axes.items():
@@ -156,7 +156,7 @@ def _computed(op: Op, known: Mapping[int, Listing], axes: Mapping[int, int]) -> 
 
 
 def _of_one_entry(op: Op, known: Mapping[int, Listing]) -> list[Tensor | None]:
-    """The results of an operator on one entry, if all are integers."""
+    """The outputs of an operator applied to one entry; None for those that are not known integers."""
     inputs = tuple(known[k].entry if k in known else x for k, x in enumerate(op.inputs))
     if op.rule is None or any(inputs[k] is None for k in known):
         return []
@@ -185,7 +185,7 @@ def _picked(
     axes: Mapping[int, int],
     name: str,
 ) -> Mapping[int, Listing]:
-    """Elements of the first input, picked by numbers that are all within the entry's own row."""
+    """Lists gathered from the first input by indices that are proved to stay within the entry's row."""
     reading, data, one = ((op.rule and op.rule.reads) or {}).get(1), given[0], known.get(1)
     if reading is None or reading.what != INDICES or len(known) > 1 or one is None or data is None:
         return {}
@@ -214,7 +214,7 @@ def _picked(
 
 
 def _is_within_row(number: Dim, inner: Dim, places: Seq[tuple[Dim, Dim]]) -> bool:
-    """True if a number is ``row * inner`` plus an offset from 0 to below `inner`."""
+    """True if a number is proved to be ``row * inner`` plus an offset from 0 to below `inner`."""
     none = {str(place): ZERO for place in (_ROW, *(p for p, _ in places))}
     base = number.subs(none)
     step = {name: number.subs({**none, name: ONE}) - base for name in none}

@@ -35,7 +35,7 @@ class Provenance:
         symbols: whose rows are followed.
         walk: of the analysis.
         look: what is known of a tensor by name.
-        is_told: is an element known as an expression of the inputs' sizes?
+        is_expression: is an element known as an expression of the inputs' sizes?
         prefix, own, around: of a graph inside a node, what its names start with, its names, and what is around it.
     """
 
@@ -44,19 +44,19 @@ class Provenance:
         symbols: Seq[str],
         walk: Scopes,
         look: Look,
-        is_told: Callable[[Any], bool],
+        is_expression: Callable[[Any], bool],
         prefix: str = "",
         own: Collection[str] = (),
         around: Provenance | None = None,
     ) -> None:
         self.prefix, self.own, self.around = prefix, own, around
-        self.symbols, self.walk, self.look, self.is_told = tuple(symbols), walk, look, is_told
+        self.symbols, self.walk, self.look, self.is_expression = tuple(symbols), walk, look, is_expression
         self.origins: dict[str, Origin] = {}
         #: sizes that are the same for each row alone, also if data decides them
         self.uniform: set[Dim] = set() if around is None else {*around.uniform}
 
     def of(self, name: str) -> Origin:
-        """The origin of a tensor; one that no node made comes from itself."""
+        """The origin of a tensor; graph inputs and initializers are their own origin."""
         found = self.origins.get(name)
         if found is None and self.around is not None and name not in self.own:
             return self.around.of(name)
@@ -65,7 +65,7 @@ class Provenance:
         return found
 
     def view(self, node: Node) -> tuple[Op, list[Shape | None]]:
-        """A node as its declaration sees it, and the sizes of its outputs."""
+        """A node as `Op`, with the shapes of its outputs."""
         inputs = tuple(
             self.tensor(name) if name and not self._is_empty(name) else None for name in node.inputs
         )
@@ -82,7 +82,7 @@ class Provenance:
             return None
 
     def visit(self, node: Node) -> None:
-        """Find the origins of a node's outputs."""
+        """Computes the origins of a node's outputs."""
         op, made = self.view(node)
         names = [*node.inputs, *node.captures]
         given = [self.of(name) if name else None for name in names]
@@ -106,11 +106,11 @@ class Provenance:
                     self.uniform.update(d for d in sizes if d.free.isdisjoint(self.symbols))
 
     def _inside(self, node: Node, attribute: str, graph: Graph, given: Mapping[str, Origin]) -> list[Origin]:
-        """The origins of the outputs of a graph inside a node."""
+        """The origins of a subgraph's outputs, given those of its inputs."""
         made = {name for inner in graph.nodes for name in inner.outputs}
         own = made | graph.initializers.keys() | given.keys()
         prefix = f"{self.prefix}{node.label}/{attribute}/"
-        child = Provenance(self.symbols, self.walk, self.look, self.is_told, prefix, own, self)
+        child = Provenance(self.symbols, self.walk, self.look, self.is_expression, prefix, own, self)
         child.origins.update(given)
         for inner in graph.nodes:
             child.visit(inner)
@@ -119,13 +119,13 @@ class Provenance:
     def _branches(
         self, op: Op, given: Seq[Origin], made: Seq[Shape | None], found: Seq[Origin]
     ) -> list[Origin]:
-        """One of the results of several graphs, the same one for all rows, if no row decides which."""
+        """Origins of an If's outputs: where both branches agree, if the condition depends on no row."""
         sides = [self._inside(op.node, *inner, {}) for inner in op.node.subgraphs]
         broken = {s for s in self.symbols if given[0].depends(s)}
         return [self._either(broken, *each) for each in zip(found, *sides, strict=True)]
 
     def _trips(self, op: Op, given: Seq[Origin], made: Seq[Shape | None], found: Seq[Origin]) -> list[Origin]:
-        """Results of trips, if no row decides how many there are: states keep their rows where they are.
+        """Origins of the outputs of Loop or Scan: rows stay independent if no row decides the trip count.
 
         A sequence that starts empty has the rows of its tensors where its result has them.
         """
@@ -158,7 +158,7 @@ class Provenance:
         return results
 
     def _either(self, broken: Collection[str], whole: Origin, *sides: Origin) -> Origin:
-        """The origin of one of several tensors.
+        """The common origin of alternative tensors.
 
         It is that of `whole` for `broken` symbols and those whose rows are not in one place in all of them.
         """
@@ -179,7 +179,7 @@ class Provenance:
         return self.look(self.prefix + name)
 
     def tensor(self, name: str) -> Tensor:
-        """The known facts about a tensor, or those that all tensors of a sequence share.
+        """The known type, shape and data of a tensor, or those common to the tensors of a sequence.
 
         Elements of a tensor are given if all are expressions of the input sizes.
         """
@@ -188,8 +188,8 @@ class Provenance:
         if not isinstance(one, Tensor):
             return Tensor()
         elems = one.value.elems if one is known and one.value is not None else None
-        told = elems is not None and all(self.is_told(e) or e in self.uniform for e in elems)
-        return one if told else Tensor(one.dtype, one.shape)
+        all_known = elems is not None and all(self.is_expression(e) or e in self.uniform for e in elems)
+        return one if all_known else Tensor(one.dtype, one.shape)
 
     def _is_empty(self, name: str) -> bool:
         known = self.known(name)
@@ -200,7 +200,7 @@ class Provenance:
         return value is not None and all(isinstance(e, Dim | Cond) for e in value.elems or ())
 
     def _by_value(self, name: str, origin: Origin, node: Node) -> Origin:
-        """Elements that are known as expressions of the sizes depend on what these say, and on nothing else."""
+        """The origin of a tensor with known elements: it depends on the symbols in these only."""
         if not self._is_known(name):
             return origin
         known = self.tensor(name)
@@ -215,13 +215,13 @@ class Provenance:
 
 
 def _where(origin: Origin, symbol: str) -> tuple[int, int, Factors] | None:
-    """Axis and place of the rows of a symbol, and all factors of that axis."""
+    """Axis and factor index of a symbol's rows, and all factors of that axis; None if it has none."""
     at = origin.rows(symbol)
     return None if at is None or origin.layout is None else (*at, origin.layout[at[0]])
 
 
 def _is_whole(origin: Origin, made: Shape | None, symbol: str) -> bool:
-    """True if the rows are on the only axis whose size depends on the symbol."""
+    """True if the batch axis is the only one whose size depends on the symbol."""
     at = origin.rows(symbol)
     return made is not None and [k for k, d in enumerate(made) if symbol in d.free] == (
         [] if at is None else [at[0]]
@@ -229,7 +229,7 @@ def _is_whole(origin: Origin, made: Shape | None, symbol: str) -> bool:
 
 
 def _slice(op: Op, k: int, origin: Origin) -> Origin:
-    """The origin of what one trip reads: rows on the axis of the trips are mixed."""
+    """The origin of the slice of a tensor read by an iteration of a Scan."""
     layout = origin.layout
     if layout is None:
         return origin
@@ -239,7 +239,7 @@ def _slice(op: Op, k: int, origin: Origin) -> Origin:
 
 
 def _stacked(op: Op, k: int, origin: Origin) -> Origin:
-    """The origin with one more axis for the trips, of unknown provenance."""
+    """The origin of iteration results stacked along a new axis."""
     layout = origin.layout
     if layout is None:
         return origin

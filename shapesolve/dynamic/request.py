@@ -1,4 +1,4 @@
-"""A request: the expression of each dynamic input axis, its old size, and the model with these inputs."""
+"""`Request`: the axes to make dynamic, the expression of each, and their sizes in the exports."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _PLACE = re.compile(r"(?P<name>.+)\[(?P<axis>-?\d+)\]", re.DOTALL)
 
 @dataclass(frozen=True)
 class Request:
-    """The expression of each axis, the axis of each symbol, and its size in each export."""
+    """The axes to make dynamic: expression of each, axis of each symbol, and sizes in each export."""
 
     dims: Mapping[Site, Dim]
     sites: Mapping[str, Site]
@@ -44,12 +44,12 @@ class Request:
 
     @property
     def rows(self) -> tuple[str, ...]:
-        """Symbols that were 1: numbers of rows."""
+        """Symbols whose size was 1: batch sizes."""
         return tuple(name for name, size in self.baked.items() if size == 1)
 
 
 def inlined(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """The model without functions of its own."""
+    """The model with its own functions inlined."""
     if not proto.functions:
         return proto
     from onnx import inliner
@@ -58,7 +58,7 @@ def inlined(proto: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def asked(exports: Seq[Model], names: Mapping[str, str], labels: Seq[str] = ("the model",)) -> Request:
-    """The request for exports of one model, from texts for axes and names.
+    """Parses texts for axes and names into a `Request`.
 
     Raises:
         ValueError: it makes no sense, or does not fit the exports.
@@ -131,7 +131,7 @@ def _differing(shapes: Seq[_Shapes]) -> dict[Site, tuple[int | str | None, ...]]
 
 
 def _named_after(differing: Mapping[Site, object]) -> dict[Site, Dim]:
-    """A name for each axis: the same one for those that are equal in every export."""
+    """A generated name per differing axis; axes that are equal in every export share one."""
     names: dict[object, str] = {}
     found = {}
     for site, seen in differing.items():
@@ -142,7 +142,7 @@ def _named_after(differing: Mapping[Site, object]) -> dict[Site, Dim]:
 
 
 def _sites_of(text: str, name: str, shapes: _Shapes) -> list[Site]:
-    """The axis of a text like ``images[0]``, or all axes with the declared name that it has.
+    """Axes meant by a text: one like ``images[0]``, or all axes with a declared name.
 
     Raises:
         ValueError: there is none.
@@ -169,7 +169,7 @@ def _sites_of(text: str, name: str, shapes: _Shapes) -> list[Site]:
 
 
 def _size_at(export: Model, shapes: _Shapes, site: Site, label: str) -> int:
-    """The size of an axis; of a declared name, the one size with which the model runs."""
+    """The size of an axis in an export; for a symbolic axis, the only size with which the model runs."""
     declared = (shapes[site.tensor] or [])[site.axis or 0]
     if isinstance(declared, int):
         return declared
@@ -198,7 +198,7 @@ def _check_names(shapes: _Shapes, dims: Mapping[Site, Dim], sites: Mapping[str, 
 
 
 def relabelled(proto: onnx.ModelProto, request: Request, original: Model) -> onnx.ModelProto:
-    """A copy in which the inputs say the symbols, and nothing else says a size that may not hold any more.
+    """A copy whose inputs declare the symbols, without other declared shapes.
 
     Small tensors that are stored in files of their own are taken into it, to be looked at.
     """
@@ -230,7 +230,7 @@ def relabelled(proto: onnx.ModelProto, request: Request, original: Model) -> onn
 def consistent(
     model: onnx.ModelProto, broadcast: BroadcastMode = "strict", assume: Seq[str] = ()
 ) -> Analysis:
-    """The analysis of a changed model; raises `Refused` for one that runs at no sizes."""
+    """Analyzes a changed model; raises `Refused` if it runs at no sizes."""
     try:
         analysis = analyze(model, broadcast=broadcast, assume=assume)
     except ModelError as error:
@@ -241,7 +241,7 @@ def consistent(
 
 
 def _forget_shapes(nodes: Iterable[onnx.NodeProto]) -> None:
-    """Graphs inside nodes declare no sizes: those may not hold any more. Ranks do, and onnxruntime asks for some."""
+    """Removes declared shapes from the subgraphs of these nodes. Ranks are kept: onnxruntime asks for some."""
     for attribute in (a for node in nodes for a in node.attribute):
         for graph in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
             del graph.value_info[:]

@@ -1,4 +1,4 @@
-"""Sizes as nodes: computed from the shapes of a model's inputs, or put into the target of a Reshape.
+"""Writes sizes as nodes: computed from input shapes, or as entries of a Reshape target.
 
 A Reshape keeps the elements in row-major order, so the factors of its input, read from the left, fill the entries of its
 target, read from the left. A size that was 1 when it was baked leaves no trace in the products: where it may go is a list of
@@ -23,7 +23,7 @@ from .limits import MAX_CANDIDATES
 
 
 class Sizes(Arithmetic):
-    """Makes tensors of sizes, each subexpression once.
+    """Builds nodes that compute sizes from input shapes; equal subexpressions share nodes.
 
     Args:
         draft: the model that they are for.
@@ -47,7 +47,7 @@ class Sizes(Arithmetic):
         return self.node("Reshape", [self.size(dim), empty], 1, hint)
 
     def size(self, d: Dim) -> str:
-        """The name of an int64 tensor of shape [1]; raises `Refused` where no nodes are known to compute it."""
+        """The name of an int64[1] tensor with this size; raises `Refused` if no nodes can compute it."""
         if not d.terms:
             return self.number([d.const])
         made = self.computed(d) if d.name is None else self._symbol(d.name)
@@ -56,7 +56,7 @@ class Sizes(Arithmetic):
         return made
 
     def rounds_down(self, n: Dim, d: Dim) -> bool:
-        """By what holds whatever the sizes are."""
+        """True if the quotient is never negative at any sizes."""
         return all(size.lo is not None and size.lo >= 0 for size in (n, d))
 
     def _symbol(self, name: str) -> str:
@@ -68,12 +68,12 @@ class Sizes(Arithmetic):
         return self.node("Gather", [shape, self.number([site.axis])], 1, name, axis=0)
 
     def number(self, numbers: Iterable[int]) -> str:
-        """A constant, named after what it begins with."""
+        """Name of a constant vector with these numbers."""
         values = [*numbers]
         return self.draft.graph.constant(as_array(values), "size_" + "_".join(map(str, values[:4])))
 
     def node(self, op_type: str, inputs: list[str], length: int, hint: str = "", **attributes: int) -> str:
-        """A new node stands at the start of the graph, in the order in which they are made."""
+        """Adds a node at the start of the graph; returns the name of its output."""
         key = (op_type, *inputs, *sorted(attributes.items()))
         if key not in self._made:
             node = self.draft.graph.new_node(op_type, inputs, hint or "size", **attributes)
@@ -86,7 +86,10 @@ class Sizes(Arithmetic):
 
 
 def target_of(dims: Seq[Dim], given: Seq[Dim], *, copies: bool) -> list[int] | None:
-    """The target of a Reshape from `given` to `dims` in numbers, 0 and -1. None if that is not enough."""
+    """Reshape target from `given` to `dims` made of numbers, 0 and -1; None if there is none.
+
+    None if that is not enough.
+    """
     entries = [
         0 if copies and size.terms and k < len(given) and given[k] is size else size.value
         for k, size in enumerate(dims)
@@ -100,7 +103,7 @@ def target_of(dims: Seq[Dim], given: Seq[Dim], *, copies: bool) -> list[int] | N
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A factor of the input: its size now, the size that was baked in, and the axis that it is on."""
+    """A factor of an axis: its freed size, its size in the original model, and its axis."""
 
     size: Dim
     baked: int
@@ -108,7 +111,7 @@ class Piece:
 
 
 def pieces_of(layout: Seq[Seq[Dim]], baked: Mapping[str, int]) -> list[Piece] | None:
-    """The factors of a tensor, neighbouring numbers multiplied; None without an old size."""
+    """The factors of all axes with their original sizes; None if an original size is unknown."""
     found: list[Piece] = []
     for axis, size in (
         (axis, size) for axis, factors in enumerate(layout) for size in factors if size is not ONE
@@ -125,7 +128,7 @@ def pieces_of(layout: Seq[Seq[Dim]], baked: Mapping[str, int]) -> list[Piece] | 
 
 
 def placements(pieces: Seq[Piece], sizes: Seq[int], raw: Seq[int]) -> list[tuple[Dim, ...]]:
-    """Shapes that hold the elements of `pieces` in order, with `sizes` at the baked sizes. The likeliest is first.
+    """Ways to distribute the factors over output axes so that the original sizes are `sizes`. The likeliest is first.
 
     Args:
         pieces: the input's factors, outermost first, without ones.
@@ -136,7 +139,10 @@ def placements(pieces: Seq[Piece], sizes: Seq[int], raw: Seq[int]) -> list[tuple
     def filled(
         i: int, head: int, k: int, need: int, taken: Dim, cost: int
     ) -> Iterator[tuple[int, tuple[Dim, ...]]]:
-        """Fills entry `k` from piece `i` on. `taken` is its size so far, `need` is missing, `head` is left of the piece."""
+        """Fills entry `k` from piece `i` on.
+
+        `taken` is its size so far, `need` is missing, `head` is left of the piece.
+        """
         if k == len(sizes):
             if i == len(pieces):
                 yield cost, ()
@@ -161,7 +167,7 @@ def placements(pieces: Seq[Piece], sizes: Seq[int], raw: Seq[int]) -> list[tuple
 
 
 def _cost(piece: Piece, k: int, sizes: Seq[int], raw: Seq[int], taken: Dim) -> int:
-    """Penalty for assigning a size that was 1 to entry `k`."""
+    """Penalty for placing a batch size (originally 1) in entry `k`."""
     if sizes[k] == 1:
         return 0 if raw[k] == -1 else 1 + (k != piece.axis) + abs(k - piece.axis)
     return 10 if raw[k] == -1 else 20 if taken is not ONE else 30

@@ -34,7 +34,7 @@ _STEPS = {"float64": 2.0**-40, "float32": 2.0**-11, "float16": 2.0**-6, "bfloat1
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run: the sizes, and the largest difference of any output's element (None without a comparison)."""
+    """One comparison: the sizes, and the largest difference between outputs (None: not compared)."""
 
     sizes: Mapping[str, int]
     difference: float | None
@@ -43,7 +43,7 @@ class Run:
 def verify(
     original: onnx.ModelProto, changed: onnx.ModelProto, dims: Mapping[str, str], *, seed: int = 0
 ) -> list[Run]:
-    """Run both models with onnxruntime.
+    """Runs the original and the freed model, also with several rows stacked.
 
     At the old sizes both are compared. More rows are compared with single ones, stacked. At other sizes, of which the original
     knows nothing, the changed model has to run, and its tensors have the shapes that are proved.
@@ -86,7 +86,7 @@ def verify(
 
 
 def verify_exports(exports: Seq[onnx.ModelProto], changed: onnx.ModelProto, *, seed: int = 0) -> list[Run]:
-    """Run a dynamic model and fixed exports of it with onnxruntime, at the sizes of each export.
+    """Runs a dynamic model and the fixed exports, at the sizes of each export.
 
     Args:
         exports: models with fixed sizes; inputs and outputs go by their order.
@@ -153,7 +153,7 @@ def _feeds(analysis: Analysis, sizes: Mapping[str, int], seed: int) -> dict[str,
 
 
 def _row(analysis: Analysis, feeds: Mapping[str, Array], symbol: str, i: int) -> dict[str, Array]:
-    """Row `i` of every input that has rows of a symbol."""
+    """Row `i` of every input that has a batch axis of this symbol."""
     found = {}
     for name, array in feeds.items():
         axis = next((k for k, d in enumerate(analysis.shapes[name]) if symbol in d.free), None)
@@ -162,7 +162,7 @@ def _row(analysis: Analysis, feeds: Mapping[str, Array], symbol: str, i: int) ->
 
 
 def _stacked(origin: Origin, symbol: str, rows: Seq[Array]) -> Array:
-    """The outputs of single rows as the output of all of them has them."""
+    """Combines the outputs for single rows into the output expected for the batch."""
     listing = origin.mixed.get(symbol)
     if isinstance(listing, Listing):
         return np.concatenate(rows, axis=listing.axis)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from ..expr import Cond, Dim, DimSyntaxError, eq, parse_cond
-from ..solve.proof import Proof, Proved, Refuted, Sides, Unknown, compared_at, sides_said
+from ..solve.proof import Proof, Proved, Refuted, Sides, Unknown, compared_at, compared_sides
 from .claim import compared, no_dim, read_dim, resolve_references, unknown_names
 from .limits import MAX_LISTED, MAX_STATED
 
@@ -212,7 +212,7 @@ def _refuted_at(a: Solved, claim: Claim, sizes: Mapping[str, int]) -> Proof | No
     found = claim.at(there)
     if found is None:
         return Unknown(reason=_undecided(claim.cond.free - a.symbols.keys(), a))
-    cond, sides = found[0], sides_said(*found)
+    cond, sides = found[0], compared_sides(*found)
     now = there.facts.cond(cond)
     if now.is_true:
         names = _undecided(claim.cond.free - a.symbols.keys(), a)

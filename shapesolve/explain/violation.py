@@ -199,7 +199,7 @@ class InputChecker:
         from ..solve.contract.contract import text_of
         from ..solve.contract.forms import short_form
 
-        terms = self._contract().standing_for(constraint)
+        terms = self._contract().from_constraint(constraint)
         broken = [t.cond for t in terms if t.cond.evaluate(sizes) is False]
         return text_of(all_of(broken) if broken else short_form(cond, self.engine))
 

@@ -1,5 +1,5 @@
 # compiled: see CONTRIBUTING.md
-"""`Atom`: what polynomials are made of."""
+"""`Atom`: a symbol or a non-polynomial term (quotient, choice ...), a factor of monomials."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .pool import Pool
 
 
 class Atom:
-    """A symbol or a non-polynomial term; interned, made by the constructor functions only.
+    """A symbol or a non-polynomial term (quotient, maximum, choice ...); interned.
 
     ``kind`` is ``sym`` (args: name, lower bound or None, is it made by an analysis), ``//`` (numerator, denominator),
     ``pos`` (dim), ``broadcast`` (dims) or ``ite`` (cond, dim, dim). ``order`` sorts atoms the same way in every process.
@@ -58,7 +58,7 @@ _recent: dict[tuple[Any, ...], Atom] = _ATOMS.recent
 
 
 def make_atom(kind: str, *args: Any) -> Atom:
-    """The interned atom; callers have canonicalized `args`."""
+    """Returns the interned atom of canonical arguments."""
     key = (kind, *args)
     known = _recent.get(key)
     if known is None:
@@ -71,7 +71,7 @@ Values = dict[Atom, "int | None"]
 
 
 def evaluate_atom(atom: Atom, bindings: Mapping[str, SupportsIndex], values: Values) -> int | None:
-    """Value of one atom, which `values` remembers; None when unbound or undefined."""
+    """Value of an atom, cached in `values`; None if a symbol is unbound or a divisor is 0."""
     if atom.kind == "sym":
         size = bindings.get(atom.args[0])
         return None if size is None else index(size)

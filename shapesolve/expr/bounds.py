@@ -1,5 +1,5 @@
 # compiled: see CONTRIBUTING.md
-"""Bounds of a dim that follow from its form alone, or from known intervals of its symbols.
+"""Bounds of a dim from its form, or from known intervals of its symbols.
 
 Each non-polynomial atom has linear relaxations (``n//k <= n/k``, ``pos(x) >= x`` ...). A bound of a sum is
 the best over the relaxations of its few non-polynomial atoms, so ``N - pos(N - 5)`` (a `min`) is bounded by 5
@@ -19,14 +19,14 @@ Interval = tuple[int | None, int | None]
 
 
 class Memo(dict[Any, Any]):
-    """Answers that depend on what is known of symbols; `forget` drops those of the symbols that changed."""
+    """A cache of results that depend on symbols; `forget` drops those of symbols that changed."""
 
     def __init__(self) -> None:
         super().__init__()
         self._by_name: dict[str, list[Any]] = {}
 
     def keep(self, key: Any, answer: Any, names: Iterable[str]) -> None:
-        """Remember the answer for `key`, which depends on the symbols `names`."""
+        """Caches the result for `key`, which depends on the symbols `names`."""
         self[key] = answer
         by_name = self._by_name
         for name in names:
@@ -37,21 +37,21 @@ class Memo(dict[Any, Any]):
                 keys.append(key)
 
     def forget(self, names: Iterable[str]) -> None:
-        """Something about these symbols has changed."""
+        """Drops the results that depend on these symbols."""
         for name in names:
             for key in self._by_name.pop(name, ()):
                 self.pop(key, None)
 
 
 class KnownIntervals(dict[str, Interval]):
-    """Intervals of symbols by name, with a memo of what follows from them; `forget` after a change."""
+    """Intervals of symbols by name, with a cache of bounds computed from them."""
 
     def __init__(self, intervals: Mapping[str, Interval] = {}) -> None:
         super().__init__(intervals)
         self.memo = Memo()
 
     def forget(self, names: Iterable[str]) -> None:
-        """The intervals of these symbols have changed."""
+        """Drops cached bounds that depend on these symbols, after their intervals changed."""
         self.memo.forget(names)
 
 

@@ -79,7 +79,7 @@ def _by_constant(n: Dim, k: int) -> Dim:
 
 
 def _irreducible(r: Dim, k: int) -> Dim:
-    """``r // k`` where nothing can be split off."""
+    """The atom ``r // k`` of a numerator that needs no further simplification."""
     quotients = [m[0] for m, _ in r.terms if len(m) == 1 and _constant_quotient(m[0])]
     for q in quotients:  # c*n + rest = c*(n % m) + (rest + c*m*(n//m)), and n % m is small
         n, m = q.args
@@ -102,7 +102,7 @@ def _irreducible(r: Dim, k: int) -> Dim:
 
 
 def multiple_in(n: Dim, base: Dim) -> int:
-    """The integer c with which ``c*base`` occurs in n, constants aside (0 when it does not)."""
+    """The integer c for which `n` contains the terms of ``c*base``, constants ignored (0 if none)."""
     table = dict(n.terms)
     found: int | None = None
     for mono, b in base.terms:
@@ -176,7 +176,7 @@ def _opaque(n: Dim, d: Dim) -> Dim:
 
 
 def _cancel(n: Dim, d: Dim) -> tuple[Dim, Dim]:
-    """Both divided by their common content and monomial factor."""
+    """Numerator and denominator divided by their common integer content and common factors."""
     g = gcd(d.const, n.const, *(c for _, c in n.terms), *(c for _, c in d.terms))
     if not n.const and not d.const and n.terms:
         common = common_factor(n, d)
@@ -192,7 +192,7 @@ def _shrink(p: Dim, g: int) -> Dim:
 
 
 def common_factor(*dims: Dim) -> Monomial:
-    """The factors that every term of some dims has, with repetition; their constants do not count."""
+    """The product of atoms that divides every term of these dims (integers ignored)."""
     common: Monomial | None = None
     for dim in dims:
         for mono, _ in dim.terms:
@@ -203,7 +203,7 @@ def common_factor(*dims: Dim) -> Monomial:
 
 
 def without(p: Dim, common: Monomial) -> Dim:
-    """`p` divided by factors that every term has; its constant does not count."""
+    """`p` with each term divided by the monomial `common`."""
     table: dict[Monomial, int] = {}
     const = 0
     for mono, c in p.terms:
@@ -344,7 +344,7 @@ def always_fits(d: Dim, other: Dim) -> bool:
 
 
 def _beside_one(d: Dim) -> Dim | None:
-    """The size of a choice between it and 1."""
+    """The other size ``b`` of a choice between 1 and ``b``; None for other dims."""
     atom = d.atom
     if atom is None or atom.kind != "ite" or ONE not in atom.args[1:]:
         return None

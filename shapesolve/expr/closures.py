@@ -1,5 +1,5 @@
 # compiled: see CONTRIBUTING.md
-"""Dims and conditions as closures: what is evaluated often is compiled once (never with `eval`).
+"""Compiles dims and conditions to Python closures, for repeated evaluation (without `eval`).
 
 A compiled function takes the sizes by name. A symbol that is not bound raises `KeyError`, a division by zero
 `ZeroDivisionError`: the caller then asks the slower `Cond.evaluate`, which knows what is settled
@@ -20,7 +20,7 @@ Test = Callable[[Sizes], bool]
 
 
 class Compiler:
-    """Compiles conditions; parts that they share are compiled once.
+    """Compiles conditions to closures; common subterms are compiled once.
 
     Parts that occur several times in `shared` are also evaluated once per mapping of sizes: it must not be changed
     between two uses.
@@ -32,7 +32,7 @@ class Compiler:
         self._shared = _repeated(shared)
 
     def test(self, cond: Cond) -> Test:
-        """A function that says whether `cond` holds."""
+        """A function of sizes that returns the truth of `cond`."""
         kind = cond.kind
         if kind in ("true", "false"):
             value = kind == "true"
@@ -47,7 +47,7 @@ class Compiler:
         return lambda sizes: d(sizes) >= 0
 
     def dim(self, dim: Dim) -> Size:
-        """A function that gives the size of `dim`."""
+        """A function of sizes that returns the value of `dim`."""
         found = self._dims.get(dim)
         if found is None:
             found = self._sum(dim)
@@ -126,7 +126,7 @@ class Compiler:
 
 
 def _repeated(conds: Iterable[Cond | Dim]) -> set[Dim | Atom]:
-    """Sums and atoms that take some work and occur in several places."""
+    """Sums and atoms that occur several times and are worth caching."""
     places: dict[Dim | Atom, int] = {}
     stack: list[Any] = list(conds)
     while stack:
@@ -146,12 +146,12 @@ def _repeated(conds: Iterable[Cond | Dim]) -> set[Dim | Atom]:
 
 
 def _is_light(node: Dim | Atom) -> bool:
-    """True if the node is evaluated as fast as it is looked up."""
+    """True if evaluating the node is as fast as a cache lookup."""
     return isinstance(node, Dim) and len(node.terms) <= 1
 
 
 def _remembered(size: Size) -> Size:
-    """The same function, evaluated once for the same mapping."""
+    """The function with its last result cached, by the identity of the mapping."""
     last: tuple[Sizes | None, int] = (None, 0)
 
     def looked_up(sizes: Sizes) -> int:

@@ -1,4 +1,4 @@
-"""Dims and conditions as expressions of programming languages, over integers that behave as Python's.
+"""Writes dims and conditions as expressions of programming languages.
 
 What differs between languages is a `Syntax`; parts that are long are given names of their own (`CodeWriter.lets`), so
 that shared parts are not written twice and nothing nests deeply.
@@ -20,7 +20,7 @@ from .printing import PRIMARY, Summands, Text, Writer
 
 @dataclass(frozen=True, slots=True)
 class Syntax:
-    """Templates of one language for `str.format`, most of them with the operands as ``{0}``, ``{1}``.
+    """Format strings of one language for operators, with operands ``{0}``, ``{1}``.
 
     Attributes:
         number: an integer.
@@ -46,7 +46,7 @@ class Syntax:
 
 
 class Let(NamedTuple):
-    """A name for a part: of a size, or of a condition."""
+    """A temporary in generated code: the name of a subexpression."""
 
     name: str
     text: str
@@ -54,7 +54,7 @@ class Let(NamedTuple):
 
 
 class CodeWriter(Writer):
-    """Writes over identifiers; `lets` are to be stated before the text that was asked for.
+    """Writes expressions in one language; `lets` are the temporaries to define before each.
 
     Args:
         syntax: of the language.
@@ -70,12 +70,12 @@ class CodeWriter(Writer):
         self.chains = syntax.plain
         self.lets: list[Let] = []
 
-    def text(self, said: Dim | Cond) -> str:
-        """The expression."""
+    def text(self, expression: Dim | Cond) -> str:
+        """The source of an expression; temporaries that it needs are appended to `lets`."""
         before = len(self.lets)
-        found = self.write(said).text
+        found = self.write(expression).text
         if len(self.lets) > before and self.lets[-1].name == found:  # the whole needs no name
-            del self._done[said]
+            del self._done[expression]
             return self.lets.pop().text
         return found
 
@@ -138,7 +138,7 @@ def is_never_zero(d: Dim) -> bool:
 
 
 def unless_undefined(cond: Cond, without: Mapping[str, Cond] | None = None) -> Cond:
-    """The condition, or one of its divisors is 0 where it counts: what is broken has a value.
+    """The condition, or true where a divisor in it is 0.
 
     Nothing of it divides by 0 where a quotient by 0 is taken to be 0. `without` says of symbols when they have no size.
     """

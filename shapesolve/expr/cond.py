@@ -1,5 +1,5 @@
 # compiled: see CONTRIBUTING.md
-"""`Cond`: conditions on dims, in canonical form and hash-consed like the dims themselves.
+"""`Cond`: a condition on dims, in canonical form and interned.
 
 A condition is ``true``, ``false``, a relation of a polynomial with zero (``==``, ``!=``, ``>=``), or an
 ``and`` / ``or`` of conditions. Negation is pushed inwards, so that there is no ``not``.
@@ -60,7 +60,7 @@ class Cond(Statement):
             raise wrong("evaluate takes bindings as a mapping of str to int", bindings)  # noqa: B904
 
     def _value_at(self, bindings: Mapping[str, SupportsIndex], values: Values) -> bool | None:
-        """The same; `values` remembers those of the atoms at these sizes."""
+        """`evaluate`, with a cache of the atoms' values."""
         kind = self.kind
         if kind in ("and", "or"):
             settles, is_open = kind == "or", False
@@ -78,7 +78,7 @@ class Cond(Statement):
         return bool(value >= 0 if kind == ">=" else (value == 0) == (kind == "=="))
 
     def map_dims(self, change: Callable[[Dim], Dim]) -> Cond:
-        """The condition with its dims replaced."""
+        """The condition with `change` applied to each dim in it."""
         if not self.args:
             return self
         if self.kind in ("and", "or"):
@@ -153,7 +153,7 @@ def truth(value: bool) -> Cond:
 
 
 def _relation(kind: str, d: Dim) -> Cond:
-    """The relation of `d` with zero, decided where bounds and divisibility decide it."""
+    """The relation of `d` with 0; true or false if bounds or divisibility decide it."""
     if not d.terms:
         c = d.const
         return truth(c >= 0 if kind == ">=" else (c == 0) == (kind == "=="))
@@ -196,7 +196,7 @@ def _is_product_of_sizes(d: Dim) -> bool:
 
 
 def _unfloored(d: Dim) -> Cond | None:
-    """``n//k >= c`` as ``n >= c*k``, ``n//k <= c`` as ``n <= c*k + k - 1``; None for another form."""
+    """Rewrites ``n//k >= c`` as ``n >= c*k``, ``n//k <= c`` as ``n <= c*k + k - 1``; None for others."""
     if len(d.terms) != 1 or len(d.terms[0][0]) != 1:
         return None
     atom, c = d.terms[0][0][0], d.terms[0][1]
@@ -209,7 +209,7 @@ def _unfloored(d: Dim) -> Cond | None:
 
 
 def _clamped(kind: str, d: Dim) -> Cond | None:
-    """Relation with zero of a `d` that is ``max(x, m)`` or ``min(x, m)``, as one of x alone. m is a number."""
+    """Rewrites a relation of ``max(x, m)`` or ``min(x, m)`` with 0 as one of x; None for others. m is a number."""
     for mono, c in d.terms:
         if len(mono) != 1 or mono[0].kind != "pos" or c not in (1, -1):
             continue
@@ -318,7 +318,7 @@ def has_value(c: Cond) -> bool:
 
 
 def _implied(solved: tuple[str, Dim], others: Iterable[Cond]) -> bool:
-    """True if one of the `others` holds wherever the symbol has its solved value."""
+    """True if one of the `others`, with the solved value substituted, is true."""
     binding = dict([solved])
     for q in others:
         if solved[0] in q.free and has_value(q):
@@ -336,7 +336,7 @@ def implies(a: Cond, b: Cond) -> Cond:
 
 
 def solve_for_symbol(d: Dim, prefer: Callable[[Atom], Any] | None = None) -> tuple[Atom, Dim] | None:
-    """Solve ``d == 0`` for a symbol that stands alone with coefficient 1 or -1; None when none does.
+    """Solves ``d == 0`` for a symbol with coefficient 1 or -1: symbol and value; None without one.
 
     Among several candidates the largest `prefer` key is eliminated (by default the last name in order).
     """

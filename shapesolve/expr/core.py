@@ -137,7 +137,7 @@ class Dim(Polynomial):
 
     @staticmethod
     def _made_of(value: IntoDim | str) -> Dim:
-        """The dim ``Dim(value)``."""
+        """Converts a number, text or dim to a dim."""
         return as_dim(value)
 
     def __copy__(self) -> Dim:
@@ -244,7 +244,7 @@ class Dim(Polynomial):
             raise wrong("evaluate takes bindings as a mapping of str to int", bindings)  # noqa: B904
 
     def _value_at(self, bindings: Mapping[str, SupportsIndex], values: Values) -> int | None:
-        """Value at these sizes, with a cache of atoms. `values` holds those evaluated, so that shared parts are evaluated
+        """`evaluate`, with a cache of the atoms' values. `values` holds those evaluated, so that shared parts are evaluated
         once.
         """
         total = self.const
@@ -323,7 +323,7 @@ class Dim(Polynomial):
 
 
 class Substitution:
-    """Replaces symbols in dims and conditions, with a memo for its lifetime."""
+    """Replaces symbols in dims and conditions; results are cached in the object."""
 
     def __init__(self, bindings: Mapping[str, IntoDim]) -> None:
         self.bindings = {k: as_dim(v) for k, v in bindings.items()}
@@ -354,7 +354,7 @@ class Substitution:
 
 
 def rebuild(dim: Dim, replace: Callable[[Atom], Dim]) -> Dim:
-    """`dim` with each atom replaced, in canonical form again."""
+    """`dim` with each atom replaced by a dim, in canonical form."""
     table: dict[Monomial, int] = {}
     const, changed = dim.const, False
     for mono, c in dim.terms:
@@ -373,7 +373,7 @@ def rebuild(dim: Dim, replace: Callable[[Atom], Dim]) -> Dim:
 
 
 def apply(kind: str, args: tuple[Any, ...]) -> Dim:
-    """The canonical dim of a non-polynomial term applied to `args`."""
+    """The canonical dim of an operation of this kind (``//``, ``max`` ...) on `args`."""
     if kind == "//":
         return canonical.floor_div(*args)
     if kind == "pos":
@@ -388,7 +388,7 @@ def _atom_order(atom: Atom) -> tuple[Any, ...]:
 
 
 def as_dim(value: IntoDim | str) -> Dim:
-    """`value` as a dim: a text is parsed, an expression of SymPy read.
+    """Converts a number, text or SymPy expression to a dim.
 
     Raises `TypeError` for what is no integer, ``2.7`` for instance.
     """
@@ -408,7 +408,7 @@ def as_dim(value: IntoDim | str) -> Dim:
 
 
 def as_dims(values: Iterable[IntoDim | str]) -> list[Dim]:
-    """All of them as dims."""
+    """`as_dim` of each value."""
     return [as_dim(value) for value in values]
 
 

@@ -1,4 +1,4 @@
-"""Names, tokens and operators of the textual grammar: the one place that reader and printer share."""
+"""Grammar of dims and conditions as text: tokens, names and operators."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _SPACE = re.compile(r"\s*")
 
 
 class DimSyntaxError(ValueError):
-    """A text that is not a dim or condition; tells what was read, what is left and where."""
+    """A text that is not a dim or condition; the message has the position."""
 
     def __init__(self, problem: str, text: str = "", position: int = -1) -> None:
         super().__init__(problem, text, position)

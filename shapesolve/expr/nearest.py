@@ -1,4 +1,4 @@
-"""Names that are not known: which ones are like them, for the end of a message."""
+""" "Did you mean" suffixes of messages about unknown names."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ _JOINTS = re.compile(r"([/.*?])")
 
 
 def like(name: str, names: Iterable[str]) -> str:
-    """ "Did you mean" suffix with the similar names; empty where none is similar."""
+    """ "Did you mean" suffix with the similar names; empty if none is similar."""
     return did_you_mean(near(name, names))
 
 
 def did_you_mean(names: list[str]) -> str:
-    """The question whether one of these was meant; nothing where there are none."""
+    """ "Did you mean" suffix with these names; empty for no names."""
     return f"; did you mean {' or '.join(names)}?" if names else ""
 
 
 def meant(name: str, names: Iterable[str], there_are: str = "there are") -> str:
-    """ "Did you mean" suffix with the similar names, or else a list of the known names."""
+    """ "Did you mean" suffix with the similar names, else a list of the known names."""
     known = sorted(set(names))
     close = like(name, known)
     if close or not known:
@@ -51,7 +51,7 @@ def like_pattern(pattern: str, names: Iterable[str]) -> str:
 
 
 def near(name: str, names: Iterable[str]) -> list[str]:
-    """The names that are like it, the nearest first."""
+    """The names similar to `name`, the closest first."""
     from difflib import get_close_matches
 
     return get_close_matches(name[:MAX_NAME], sorted(set(names))[:MAX_COMPARED], MAX_MEANT, 0.75)

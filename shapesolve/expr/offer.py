@@ -22,19 +22,19 @@ class Offered:
         """See `parse_dim`."""
         return parse_dim(text)
 
-    def text(self, said: Dim | Cond) -> str:
+    def text(self, expression: Dim | Cond) -> str:
         """See `python_text` and `cond_text`."""
-        return python_text(said) if isinstance(said, Dim) else cond_text(said)
+        return python_text(expression) if isinstance(expression, Dim) else cond_text(expression)
 
     def simplified(self, dims: Iterable[Dim], under: Under) -> list[Dim]:
         """See `Dim.simplify`."""
         return simplified(dims, under)
 
-    def z3(self, said: Dim | Cond, ctx: Any) -> Any:
+    def z3(self, expression: Dim | Cond, ctx: Any) -> Any:
         """See `Dim.z3` and `Cond.z3`."""
         from .z3_terms import z3_formula, z3_term
 
-        return z3_term(said, ctx) if isinstance(said, Dim) else z3_formula(said, ctx)
+        return z3_term(expression, ctx) if isinstance(expression, Dim) else z3_formula(expression, ctx)
 
     def sympy(self, dim: Dim) -> Any:
         """See `Dim.sympy`."""

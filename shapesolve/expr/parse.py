@@ -1,4 +1,4 @@
-"""Reading dims and conditions from text. Model files are untrusted: nothing is evaluated, all is bounded.
+"""Parses dims and conditions. Model files are untrusted: nothing is evaluated, all is bounded.
 
 One grammar takes what people and tools write:
 
@@ -33,7 +33,7 @@ __all__ = ["DimSyntaxError", "dim_from_param", "parse_cond", "parse_dim"]
 
 @checked
 def parse_dim(text: str, symbols: Mapping[str, Dim] | None = None) -> Dim:
-    """The dim that `text` says; names are looked up in `symbols`, others become sizes (integers >= 0).
+    """Parses a dim; names are looked up in `symbols`, others become sizes (integers >= 0).
 
     >>> parse_dim("floor(H/2 - 1/2) + 1")
     Dim('(H + 1)//2')
@@ -51,7 +51,7 @@ def parse_dim(text: str, symbols: Mapping[str, Dim] | None = None) -> Dim:
 
 @checked
 def parse_cond(text: str, symbols: Mapping[str, Dim] | None = None) -> Cond:
-    """The condition that `text` says, e.g. ``"193 <= H <= 224 and W % 32 == 0"``; raises `DimSyntaxError`."""
+    """Parses a condition, e.g. ``"193 <= H <= 224 and W % 32 == 0"``; raises `DimSyntaxError`."""
     value = Reader(*_spelled(text, symbols)).read()
     if isinstance(value, Dim):
         raise DimSyntaxError("a size stands where a condition is needed", text, 0)
@@ -59,7 +59,7 @@ def parse_cond(text: str, symbols: Mapping[str, Dim] | None = None) -> Cond:
 
 
 def _spelled(text: str, symbols: Mapping[str, Dim] | None) -> tuple[str, Mapping[str, Dim] | None]:
-    """`text` with names like ``batch-size`` as words of the same length, and `symbols` with these. Backticks stay."""
+    """Replaces names like ``batch-size`` in `text` by words of equal length, and adds these to `symbols`. Backticks stay."""
     if not symbols or not _JOINT.search(text):
         return text, symbols
     words: dict[str, str] = {}

@@ -71,7 +71,7 @@ def is_remainder_bound(cond: Cond) -> bool:
 
 
 def sides_of(difference: Dim) -> tuple[Dim, Dim]:
-    """The two sides of a relation of `difference` with 0, each with positive terms."""
+    """Sides of ``difference`` compared with 0: positive terms, and negative terms with sign changed."""
     left = make_dim(tuple(t for t in difference.terms if t[1] > 0), max(difference.const, 0))
     right = make_dim(tuple((m, -c) for m, c in difference.terms if c < 0), max(-difference.const, 0))
     return left, right
@@ -92,9 +92,9 @@ def is_plain(c: Cond) -> bool:
 
 
 def factors_paired(cond: Cond) -> tuple[list[Cond], list[Cond]] | None:
-    """``a*b == 4*p*q`` as ``a == 2*p`` and ``b == 2*q``, with the conditions that this needs. It is valid where ``a <= 2*p``
-    and ``b <= 2*q`` always hold; the conditions are that the factors of one side are not 0. None for a condition of another
-    form.
+    """Factors of an equation of products, paired: ``a*b == 4*p*q`` as ``a == 2*p`` and ``b == 2*q``. It is valid where
+    ``a <= 2*p`` and ``b <= 2*q`` always hold; the conditions are that the factors of one side are not 0. None for a
+    condition of another form.
     """
     if cond.kind != "==" or len(cond.args[0].terms) != 2 or cond.args[0].const:
         return None

@@ -1,5 +1,5 @@
 # compiled: see CONTRIBUTING.md
-"""Hash-consing: one object for each content, for as long as it is referenced.
+"""Hash-consing: keeps one object per content while it is referenced.
 
 A weak reference to each object, with a callback that clears its entry, would cost more than making the object. So a pool
 holds what it made, and drops what only it still holds when it has doubled. CPython's reference counts say which that is.
@@ -19,7 +19,7 @@ LOCK = threading.RLock()
 
 
 class Pool:
-    """Objects by content.
+    """A pool of interned objects by content.
 
     `recent` may be asked at any time. What is not there may still be in `settled`: only there are objects dropped, and only
     under `LOCK`, so that no thread is just about to take one of them.
@@ -28,7 +28,7 @@ class Pool:
     __slots__ = ("limit", "make", "recent", "settled")
 
     def __init__(self, make: Callable[..., Any]) -> None:
-        """`make` gives a new object for the parts of a key."""
+        """A pool whose objects `make` builds from the parts of a key."""
         self.make = make
         self.recent: dict[Any, Any] = {}
         self.settled: dict[Any, Any] = {}
@@ -36,7 +36,7 @@ class Pool:
         _POOLS.append(self)
 
     def take(self, key: Any) -> Any:
-        """The object with this content, which was not in `recent`; made if there is none."""
+        """Returns the interned object of this content, built if there is none."""
         with LOCK:
             found = self.recent.get(key)
             if found is None:
@@ -77,7 +77,7 @@ def _held_at_most(entries: Iterable[tuple[Any, Any]], count: int) -> list[Any]:
 
 
 def _idle_count() -> int:
-    """The count that `_held_at_most` sees of an object that only its table holds. It depends on how this file is compiled."""
+    """Reference count of an object that only its pool holds. It depends on how this file is compiled."""
     table = {None: object()}
     count = 0
     while not _held_at_most(table.items(), count):

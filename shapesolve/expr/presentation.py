@@ -1,4 +1,4 @@
-"""Readable form of a polynomial: a sum of pieces like ``2*W*(H % 32)`` or ``min(N, 5)``.
+"""Readable form of a polynomial as a sum of terms like ``2*W*(H % 32)`` or ``min(N, 5)``.
 
 Dims keep remainders, maxima and minima expanded (``H - 32*(H//32)``, ``M + pos(N - M)``). Every step here
 is an identity of polynomials, so whatever is chosen is true; what is chosen takes the fewest symbols to
@@ -19,8 +19,8 @@ from .structure import Monomial
 
 
 class Piece(NamedTuple):
-    """``coefficient * factors * head(args)``, one piece of a sum. `head` is ``%``, ``max``, ``min``, ``abs``, ``*`` (of two
-    sums) or empty.
+    """One term of a printed sum: ``coefficient * factors * head(args)``. `head` is ``%``, ``max``, ``min``, ``abs``,
+    ``*`` (of two sums) or empty.
     """
 
     coefficient: int
@@ -49,7 +49,7 @@ def pieces_of(dim: Dim) -> tuple[list[Piece], int]:
 
 
 def _factored(dim: Dim) -> tuple[Piece, int] | None:
-    """``a*b - a - b + 1`` as ``(a - 1)*(b - 1)`` and a constant that is left; None for other forms.
+    """Factors ``a*b - a - b + 1`` as ``(a - 1)*(b - 1)`` plus a constant; None for other forms.
 
     The factors have no symbol in common, and writing them takes less than writing their product out.
     """
@@ -86,7 +86,7 @@ def _factored(dim: Dim) -> tuple[Piece, int] | None:
 
 
 def _factored_behind(dim: Dim) -> tuple[Piece, int] | None:
-    """``b*h*w + b*h + b*w + b`` as ``b*(h + 1)*(w + 1)``: a product behind what all terms share."""
+    """Factors ``b*h*w + b*h + b*w + b`` as ``b*(h + 1)*(w + 1)``; None for other forms."""
     shared = dim.terms[0][0]
     for mono, _ in dim.terms[1:]:
         shared = tuple(a for a in shared if shared.count(a) <= mono.count(a))
@@ -106,7 +106,7 @@ def _length(dim: Dim) -> int:
 
 
 def _rounded_down(dim: Dim) -> Dim:
-    """``x - (x + 3)//4``, three quarters of x, as ``3*x//4`` (not in canonical form)."""
+    """Rewrites ``x - (x + 3)//4`` as ``3*x//4`` (not in canonical form)."""
     for mono, c in dim.terms:
         if c > 0 or len(mono) > 1 or mono[0].kind != "//" or mono[0].args[1].terms:
             continue
@@ -121,7 +121,7 @@ def _rounded_down(dim: Dim) -> Dim:
 
 
 def _without_remainders(dim: Dim, pieces: list[Piece]) -> Dim:
-    """Take every ``c*M*(n - k*(n//k))`` out of `dim`."""
+    """Moves terms ``c*M*(n % k)`` from `dim` to `pieces`; returns the rest."""
     present = dict(dim.terms)
     found = [(a.order, a, m, c) for m, c in dim.terms for a in dict.fromkeys(m) if a.kind == "//"]
     found.sort(key=lambda f: f[0], reverse=True)  # the larger may contain the smaller
@@ -143,7 +143,7 @@ def _without_remainders(dim: Dim, pieces: list[Piece]) -> Dim:
 
 
 def _remainders(atom: Atom, rest: Monomial, c: int) -> Iterator[tuple[Piece, Dim]]:
-    """Remainders in which ``c * rest * atom`` may be the subtracted multiple."""
+    """Remainders (``n % k``) that contain ``c * rest * atom``, with the terms that each one replaces."""
     n, k = atom.args
     q = make_dim((((atom,), 1),), 0)
     lead, lead_c = k.terms[0] if k.terms else ((), k.const)
@@ -161,7 +161,7 @@ def _remainders(atom: Atom, rest: Monomial, c: int) -> Iterator[tuple[Piece, Dim
 
 
 def _without_maxima(dim: Dim, pieces: list[Piece]) -> Dim:
-    """Take every ``c*M*pos(x)`` out of `dim`, as a max or a min that takes other terms along."""
+    """Moves terms with ``max(x, 0)`` from `dim` to `pieces`, as a max or min; returns the rest."""
     while True:
         found = [(a.order, a, m, c) for m, c in dim.terms for a in m if a.kind == "pos" and m.count(a) == 1]
         if not found:
@@ -172,7 +172,7 @@ def _without_maxima(dim: Dim, pieces: list[Piece]) -> Dim:
 
 
 def _best_extremum(dim: Dim, atom: Atom, mono: Monomial, c: int) -> tuple[Piece, Dim]:
-    """The shortest way to write ``c*mono`` with other terms of `dim`, and what is left of `dim`."""
+    """The shortest max or min that contains ``c*mono``, and the rest of `dim`."""
     factors = quotient_of(mono, (atom,)) or ()
     others = dim - make_dim(((mono, c),), 0)
     found: list[tuple[int, Piece, Dim]] = []
@@ -190,7 +190,7 @@ def _best_extremum(dim: Dim, atom: Atom, mono: Monomial, c: int) -> tuple[Piece,
 
 
 def _bases(x: Dim, others: Dim, factors: Monomial, c: int) -> Iterator[tuple[Dim, Dim, int]]:
-    """Candidates for ``c*pos(atom's x) + factor*base = factor*max(base + x, base)``; base 0 comes first."""
+    """Candidates (base, x, factor) to write ``c*pos(x)`` as ``factor*(max(base + x, base) - base)``."""
     yield ZERO, x, c
     if len(x.terms) > MAX_TERMS:
         return
@@ -220,7 +220,7 @@ def _bases(x: Dim, others: Dim, factors: Monomial, c: int) -> Iterator[tuple[Dim
 
 
 def _weight(dim: Dim) -> int:
-    """Roughly how much there is to read."""
+    """Estimated reading length of a dim."""
     total = abs(dim.const) and 1 + (dim.const < 0)
     for mono, c in dim.terms:
         total += sum(a.size for a in mono) + (c not in (1, -1)) + (c < 0)

@@ -1,4 +1,4 @@
-"""Dims and conditions as text: Python's operators for people, the `dim_param` subset for model files.
+"""Prints dims and conditions: in Python syntax, or as `dim_param` of model files.
 
 Texts are composed bottom-up on an explicit stack (each composer is a generator that yields the parts it
 needs), so that deep nesting never meets Python's recursion limit.
@@ -26,7 +26,7 @@ PRIMARY, _PRODUCT, _QUOTIENT, _SUM, _JUNCTION = range(5)
 
 
 class Text(NamedTuple):
-    """A part that is written, and how tightly it holds together."""
+    """A piece of text and the precedence of its operator."""
 
     text: str
     level: int
@@ -69,7 +69,9 @@ def dim_param_text(dim: Dim) -> str | None:
 
 
 def _is_simpler_when_positive(dim: Dim) -> bool:
-    """True if a choice in it is needed for size 0 only. A reader that takes symbols to be positive may drop it."""
+    """True if the dim has a choice or maximum that matters at size 0 only. A reader that takes symbols to be positive
+    may drop it.
+    """
     more = {name: symbol(name) + 1 for name in dim.free}
     for atom in atoms_of(dim):
         if atom.kind == "broadcast":
@@ -84,7 +86,7 @@ def _is_simpler_when_positive(dim: Dim) -> bool:
 
 
 def _exact_at_zero(dim: Dim) -> Dim:
-    """With ``max(y - 1, 0)`` written as ``y*y//(y + 1)``, which is the same for sizes y, 0 included."""
+    """Rewrites ``max(y - 1, 0)`` as ``y*y//(y + 1)``, which is equal for sizes y, 0 included."""
     found = any(a.kind == "pos" and a.args[0].lo == -1 for a in atoms_of(dim))
     return _ExactAtZero().dim(dim) if found else dim
 
@@ -112,17 +114,17 @@ def _compared(cond: Cond) -> list[Dim]:
 
 
 class _NotExpressible(Exception):
-    """The `dim_param` grammar has no exact form of this."""
+    """Raised if the `dim_param` grammar has no exact form."""
 
 
 class Writer:
-    """Composes texts, each part once; other dialects are derived classes."""
+    """Prints dims and conditions, common subterms once; subclasses print other languages."""
 
     def __init__(self) -> None:
         self._done: dict[Dim | Cond, Text] = {}
 
     def write(self, root: Dim | Cond) -> Text:
-        """The text of `root`."""
+        """Text of a dim or condition."""
         stack: list[tuple[Dim | Cond, Composer]] = [(root, self._compose(root))]
         answer: Any = None  # what the composer on top waits for; None starts it
         while True:
@@ -154,7 +156,7 @@ class Writer:
         return self._sum(texts, const)
 
     def _sum(self, pieces: Summands, const: int) -> Text:
-        """Positive terms before negative ones, higher degree first, then alphabetical, the constant last."""
+        """Text of a sum: positive terms first, then by degree and name, the constant last."""
         if not pieces:
             return Text(self._number(const), PRIMARY if const >= 0 else _SUM)
         if len(pieces) == 1 and not const and pieces[0][0].coefficient > 0:
@@ -174,7 +176,7 @@ class Writer:
         return Text("".join(out), _SUM)
 
     def _piece(self, piece: Piece) -> Composer:
-        """The piece without its sign."""
+        """Text of one term of a sum, without sign."""
         parts: list[Text] = []
         for i, atom in enumerate(piece.factors):
             if atom in piece.factors[:i]:
@@ -230,7 +232,7 @@ class Writer:
     # ------------------------------------------------------------------ what a dialect may change
 
     def _bounded(self, node: Dim | Cond, part: Text) -> Text:
-        """An overlong part is not written out: shared parts can make texts exponentially long."""
+        """The text, or a placeholder if it is too long."""
         if len(part.text) <= MAX_LENGTH:
             return part
         return Text(f"<{len(part.text)} characters>", PRIMARY)
@@ -289,7 +291,7 @@ class Writer:
         return Text(self._compared(self._sum(left, 0), relation, self._sum(right, const)), _SUM)
 
     def _sides(self, cond: Cond) -> Generator[Dim | Cond, Text, tuple[Summands, str, Summands, int]]:
-        """Positive terms on the left, negative ones and the constant on the right, the simpler side first."""
+        """Text of a relation: positive terms left, negative ones right, the simpler side first."""
         pieces, const = pieces_of(cond.args[0])
         left: Summands = []
         right: Summands = []
@@ -316,7 +318,7 @@ class Writer:
         return Text(self._joined(cond.kind, list(texts.values())), _JUNCTION)
 
     def _join_ranges(self, texts: dict[Any, Text]) -> Generator[Dim | Cond, Text, None]:
-        """``193 <= H <= 224`` in place of its two halves."""
+        """Text of a conjunction, with ``193 <= H <= 224`` in place of two bounds."""
         halves: dict[tuple[str, str], tuple[Cond, int]] = {}
         for part in [p for p in texts if p.kind == ">="]:
             left, relation, right, const = yield from self._sides(part)
@@ -350,7 +352,7 @@ def _numerator(part: Text) -> str:
 
 
 class _ParamWriter(Writer):
-    """The subset of onnx_ir: ``+ - * // %``, max, min, names of letters, digits, ``_`` and ``.``."""
+    """Prints the `dim_param` subset: ``+ - * // %``, max, min, names of letters, digits, ``_`` and ``.``."""
 
     def _bounded(self, node: Dim | Cond, part: Text) -> Text:
         if len(part.text) > MAX_PARAM_LENGTH:
@@ -366,7 +368,7 @@ class _ParamWriter(Writer):
         return [base] * exponent
 
     def _first_not_one(self, sizes: tuple[Dim, ...], parts: list[str]) -> Text:
-        """0 when a size is 0, else the largest: sizes that broadcast are equal or 1."""
+        """Broadcast without an operator for it: 0 if a size is 0, else the largest."""
         joined = ", ".join(parts)
         if all(size.lo is not None and size.lo >= 1 for size in sizes):
             return Text(f"max({joined})", PRIMARY)
@@ -376,7 +378,7 @@ class _ParamWriter(Writer):
         return Text(f"max({x}, {negated})", PRIMARY)
 
     def _choice(self, cond: Cond, a: Dim, b: Dim) -> Composer:
-        """``b + (a - b)*c`` where c is 1 or 0."""
+        """A choice as ``b + (a - b)*c``, with c the indicator of the condition."""
         if not (_always_defined(cond) and _always_defined(a) and _always_defined(b)):
             raise _NotExpressible  # the branch that is not taken may divide by zero
         difference = yield a - b
@@ -388,7 +390,7 @@ class _ParamWriter(Writer):
         return Text(f"({otherwise.text} + {product})", PRIMARY)
 
     def _indicator(self, cond: Cond) -> Composer:
-        """1 where `cond` holds, else 0."""
+        """Indicator of `cond`: 1 where it holds, else 0."""
         if cond.kind in ("and", "or"):
             texts = []
             for part in cond.args:
@@ -408,6 +410,6 @@ _PARAM_NAME = re.compile(r"[^\W\d][\w.]*")
 
 
 def _always_defined(node: Dim | Cond) -> bool:
-    """True if no division in it can be by zero."""
+    """True if no divisor in it can be 0."""
     divisors = [a.args[1] for a in atoms_of(node) if a.kind == "//"]
     return all(d.value is not None or (d.lo is not None and d.lo >= 1) for d in divisors)

@@ -38,29 +38,29 @@ class Quotient:
         return self - other * Quotient((self / other).floor())
 
     def floor(self) -> Dim:
-        """Rounded down."""
+        """The quotient rounded down."""
         return floor_div(self.num, self.den)
 
     def ceil(self) -> Dim:
-        """Rounded up."""
+        """The quotient rounded up."""
         return ceil_div(self.num, self.den)
 
     def integer(self) -> Dim | None:
-        """The dim it is equal to, when the division leaves no remainder whatever the sizes are."""
+        """The quotient as a dim if the division is exact at all sizes, else None."""
         return exact_quotient(self.num, self.den)
 
     def maximum(self, other: Quotient) -> Quotient | None:
-        """The larger one; None when the sign of a denominator is not known."""
+        """The larger quotient; None if the sign of a denominator is unknown."""
         left, right, den = self._aligned(other)
         return Quotient(maximum(left, right), den) if den.value is not None and den.const > 0 else None
 
     def minimum(self, other: Quotient) -> Quotient | None:
-        """The smaller one; None when the sign of a denominator is not known."""
+        """The smaller quotient; None if the sign of a denominator is unknown."""
         left, right, den = self._aligned(other)
         return Quotient(minimum(left, right), den) if den.value is not None and den.const > 0 else None
 
     def _aligned(self, other: Quotient) -> tuple[Dim, Dim, Dim]:
-        """Both numerators over one denominator."""
+        """Both numerators over a common denominator."""
         if self.den is other.den:
             return self.num, other.num, self.den
         if self.den.value is not None and other.den.value is not None:

@@ -1,4 +1,4 @@
-"""`Reader`: operator precedence parsing with explicit stacks. No text can exhaust Python's stack."""
+"""`Reader`: parses dims and conditions by operator precedence, with explicit stacks. No text can exhaust Python's stack."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _COMPARE = {"==": eq, "!=": ne, "<=": le, ">=": ge, "<": lt, ">": gt}
 
 
 class _Junction:
-    """Conditions under one ``and`` or ``or``, joined at once when the chain ends."""
+    """Members of a chain of ``and`` or ``or``, joined at the end."""
 
     __slots__ = ("last", "op", "parts")
 
@@ -70,7 +70,7 @@ class _Value(NamedTuple):
 
 
 class _Pending(NamedTuple):
-    """An operator that waits for its right operand, or an open parenthesis or call."""
+    """An operator that waits for its right operand, or an open parenthesis or call, on the stack."""
 
     op: str
     kind: str  # binary, prefix, if, else, open or call
@@ -81,7 +81,7 @@ class _Pending(NamedTuple):
 
 
 class Reader:
-    """Reads one text; `symbols` gives the meaning of names, others become sizes."""
+    """Parser of one text; names are looked up in `symbols`, others become sizes."""
 
     def __init__(self, text: str, symbols: Mapping[str, Dim] | None = None, dotted: bool = False) -> None:
         self._text = text
@@ -117,7 +117,7 @@ class Reader:
     # ------------------------------------------------------------------ where an operand is expected
 
     def _operand(self, token: Token) -> bool:
-        """Take an operand or a prefix of one. True if an operand is still expected."""
+        """Reads an operand or a prefix operator. True if an operand is still expected."""
         kind, text, at = token
         if kind in ("op", "word") and text in PREFIX:
             self._pending.append(_Pending(text, "prefix", PREFIX[text], at))
@@ -150,7 +150,7 @@ class Reader:
         raise self._error("expected a number, a name or '('", at)
 
     def _enter(self, opened: _Pending) -> None:
-        """Open a parenthesis or a call."""
+        """Pushes an open parenthesis or call."""
         self._open += 1
         if self._open > MAX_NESTING:
             raise self._error(f"nested deeper than {MAX_NESTING}", opened.at)
@@ -160,7 +160,7 @@ class Reader:
     # ------------------------------------------------------------------ where an operator is expected
 
     def _operator(self, token: Token) -> bool:
-        """Take an operator or a closing parenthesis. True if an operand is expected after it."""
+        """Reads an operator or a closing parenthesis. True if an operand is expected after it."""
         op, at = token.text, token.at
         if token.kind in ("op", "word") and op in BINARY:
             self._reduce(BINARY[op] + (op == "**"))
@@ -198,7 +198,7 @@ class Reader:
             raise self._error("expected 'else'", token.at)
 
     def _leave(self, opened: _Pending) -> None:
-        """Close a parenthesis or a call."""
+        """Closes a parenthesis or a call."""
         self._open -= 1
         if opened.kind == "open":
             operand, depth = self._values.pop()
@@ -243,7 +243,7 @@ class Reader:
             )
 
     def _guarded(self, p: _Pending, compute: Callable[[], _Operand], depth: int) -> None:
-        """Push a computed value, within bounds."""
+        """Pushes a computed value; raises `DimSyntaxError` if it is too large or deep."""
         if depth > MAX_NESTING:
             raise self._error(f"nested deeper than {MAX_NESTING}", p.at)
         try:

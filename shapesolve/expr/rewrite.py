@@ -1,4 +1,6 @@
-"""Rewriting of dims and conditions. Each change of some kinds of atoms is a derived class of `Rewriter`."""
+"""`Rewriter`: base class for rewriting dims and conditions. Each change of some kinds of atoms is a derived class of
+`Rewriter`.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from .visit import visit
 
 
 class Rewriter:
-    """Builds dims and conditions again from their parts; by itself it changes nothing."""
+    """Rebuilds dims and conditions from rewritten subterms; subclasses override what changes."""
 
     def dim(self, dim: Dim) -> Dim:
         """The expression, rewritten."""

@@ -59,7 +59,7 @@ class Shape(tuple[Dim, ...]):
 
     @checked
     def simplify(self, under: Under = ()) -> Shape:
-        """Every dim in the equal form that is cheapest to read. It is equal at all sizes that satisfy `under` (see
+        """The shape with each dim in its cheapest equal form. It is equal at all sizes that satisfy `under` (see
         `Dim.simplify`).
         """
         from .simplification import simplified
@@ -105,7 +105,7 @@ class Shape(tuple[Dim, ...]):
 
 
 def compatible(a: Dim, b: Dim) -> Cond:
-    """Condition that two sizes broadcast: they are equal, or one of them is 1."""
+    """Condition that two sizes broadcast: equal, or one of them 1."""
     return any_of((eq(a, b), eq(a, 1), eq(b, 1)))
 
 
@@ -117,7 +117,7 @@ def broadcast_dim(a: Dim, b: Dim) -> tuple[Dim, Cond]:
 
 
 def broadcast_shapes(*shapes: Shape | None) -> Shape | None:
-    """The NumPy-style (multidirectional) broadcast of shapes; None if one is unknown or they cannot be.
+    """The NumPy-style broadcast of shapes; None if a rank is unknown or they cannot broadcast.
 
     Sizes that may be equal or 1 stay open as ``broadcast(a, b)``, never ``max``.
     """

@@ -1,4 +1,4 @@
-"""Simplification as a dim or a shape is asked for it. What does the work stands above this room; it is loaded at first use."""
+"""Implements `Dim.simplify` and `Shape.simplify`. What does the work stands above this room; it is loaded at first use."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SIMPLIFIER = "shapesolve.solve.simplify:Simplifier"
 
 
 def conditions(under: Under) -> list[Cond]:
-    """The conditions that `under` names. Raises `DimSyntaxError` for a text that is none."""
+    """The conditions given by `under`. Raises `DimSyntaxError` for a text that is none."""
     given: object = under
     found: list[Cond] = []
     for cond in given if isinstance(given, Iterable) and not isinstance(given, (str, Cond)) else [given]:
@@ -26,7 +26,8 @@ def conditions(under: Under) -> list[Cond]:
 
 
 def simplified(dims: Iterable[Dim], under: Under) -> list[Dim]:
-    """The dims in the form that is cheapest to read. Each is equal to what it was at all sizes that satisfy `under`.
+    """The dims in the form that is cheapest to read, given conditions. Each is equal to what it was at all sizes that
+    satisfy `under`.
 
     Where no sizes satisfy them, the dims stay as they are.
     """

@@ -14,6 +14,6 @@ def sizes_text(
 
 
 def answer_text(sizes: Mapping[str, object], asked: Collection[str]) -> str:
-    """``n = 3, with m = 1``: the sizes that were asked about, then those that complete them."""
+    """``n = 3, with m = 1``: first the sizes of the names asked about, then all others."""
     rest = sizes_text(sizes, [n for n in sizes if n not in asked])
     return ", with ".join(part for part in (sizes_text(sizes, asked), rest) if part)

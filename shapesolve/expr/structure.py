@@ -1,5 +1,7 @@
 # compiled: see CONTRIBUTING.md
-"""Data structure of dims and conditions. It has all that bounding, ordering and walking them needs, and no arithmetic yet."""
+"""Data structures of dims (`Polynomial`) and conditions (`Statement`). It has all that bounding, ordering and walking
+them needs, and no arithmetic yet.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ def monomial_order(term: tuple[Monomial, int]) -> tuple[Any, ...]:
 
 
 class Polynomial(Surface):
-    """The content of a dim: coefficients of products of atoms, and a constant."""
+    """The content of a dim: terms (coefficient and monomial) and a constant."""
 
     __slots__ = ("_hash", "_order", "_text", "bounds_memo", "const", "free", "size", "terms")
 
@@ -36,7 +38,7 @@ class Polynomial(Surface):
 
     @property
     def value(self) -> int | None:
-        """The size when it is known, else None."""
+        """The size if it is constant, else None."""
         return None if self.terms else self.const
 
     def __int__(self) -> int:
@@ -46,13 +48,13 @@ class Polynomial(Surface):
 
     @property
     def name(self) -> str | None:
-        """The symbol's name when the dim is one plain symbol, else None."""
+        """The symbol's name if the dim is one symbol, else None."""
         atom = self.atom
         return atom.args[0] if atom is not None and atom.kind == "sym" else None
 
     @property
     def atom(self) -> Atom | None:
-        """The atom when the dim is exactly one atom, else None."""
+        """The atom if the dim is exactly one atom, else None."""
         if self.const == 0 and len(self.terms) == 1:
             mono, coefficient = self.terms[0]
             if coefficient == 1 and len(mono) == 1:
@@ -61,7 +63,7 @@ class Polynomial(Surface):
 
     @property
     def is_made(self) -> bool:
-        """True if it is one plain generated symbol (``_d0``), not a name of the author's."""
+        """True if the dim is one generated symbol (``_d0``)."""
         return self.atom is not None and self.atom.made
 
     @property
@@ -78,7 +80,7 @@ class Polynomial(Surface):
 
 
 class Statement:
-    """The content of a condition: its kind, and the dims or conditions that it is made of."""
+    """The content of a condition: its kind and operands."""
 
     __slots__ = ("_order", "_text", "args", "free", "kind", "size", "valued")
 

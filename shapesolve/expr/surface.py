@@ -1,4 +1,4 @@
-"""Python interface of a dim: construction, use as an integer, and methods that are bound late.
+"""`Surface`: base class of `Dim` for construction and immutability; methods bound late.
 
 Not compiled: a compiled class can neither return an object that exists already nor say that it is an integer.
 """
@@ -15,12 +15,12 @@ _MEMOS = frozenset(("bounds_memo", "_text", "_order"))
 
 
 class Surface:
-    """The base of what dims are made of."""
+    """Base class of dims: construction and immutability."""
 
     __slots__ = ()
 
     def __new__(cls, value: str | SupportsIndex) -> Self:
-        """The dim of a text, a number or a dim."""
+        """Converts a text, number or dim to a dim."""
         if value is UNFILLED:
             return object.__new__(cls)
         made: Any = cls._made_of(value)
@@ -28,11 +28,11 @@ class Surface:
 
     @staticmethod
     def _made_of(value: Any) -> Any:
-        """The dim of a value; `Dim` overrides it."""
+        """Implemented by `Dim`: converts a value to a dim."""
         raise NotImplementedError
 
     def __setattr__(self, name: str, value: object) -> None:
-        """Refuses to change a dim that is made; compiled code does not come by here."""
+        """Raises an error: dims are immutable."""
         if name not in _MEMOS and hasattr(self, "size"):
             raise AttributeError(f"a Dim is immutable: {name} cannot be set")
         super().__setattr__(name, value)
@@ -43,7 +43,7 @@ class Surface:
 
 
 def attach(cls: Any) -> None:
-    """Let calls of the class go through `Surface.__new__`, which a compiled class does not inherit."""
+    """Sets `Surface.__new__` as the constructor of a class, which compiled classes do not inherit."""
     cls.__new__ = staticmethod(Surface.__new__)
 
 
@@ -51,22 +51,22 @@ class Offer(Protocol):
     """Methods of dims and conditions that are bound late: see `offer.Offered`, the only implementation."""
 
     def parsed(self, text: str) -> Any:
-        """The dim that a text says."""
+        """Parses a dim."""
 
-    def text(self, said: Any) -> str:
-        """A dim or a condition in Python's syntax."""
+    def text(self, expression: Any) -> str:
+        """Prints a dim or condition in Python syntax."""
 
     def simplified(self, dims: Iterable[Any], under: Any) -> list[Any]:
-        """The dims in the form that is cheapest to read."""
+        """Simplifies dims."""
 
-    def z3(self, said: Any, ctx: Any) -> Any:
-        """A dim or a condition as a term of Z3."""
+    def z3(self, expression: Any, ctx: Any) -> Any:
+        """Converts a dim or condition to a Z3 term."""
 
     def sympy(self, dim: Any) -> Any:
-        """A dim as an expression of SymPy."""
+        """Converts a dim to a SymPy expression."""
 
     def from_sympy(self, expr: Any) -> Any:
-        """The dim of an expression of SymPy."""
+        """Converts a SymPy expression to a dim."""
 
 
 #: set once, when the room is imported

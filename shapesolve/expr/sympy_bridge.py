@@ -1,4 +1,4 @@
-"""Dims as SymPy expressions and back; the only module that imports SymPy, on first use of a bridge."""
+"""Converts dims to SymPy expressions and back; the only module that imports SymPy."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def to_sympy(dim: Dim) -> Any:
 
 
 class _Terms:
-    """SymPy expressions over those of the atoms, which are `done`."""
+    """Converts atoms to SymPy expressions, each once."""
 
     def __init__(self) -> None:
         self.done: dict[Atom, Any] = {}

@@ -1,5 +1,5 @@
 # compiled: see CONTRIBUTING.md
-"""Walking expressions without recursion: deep nesting must not meet Python's recursion limit."""
+"""Traversal of expressions without recursion, so that deep nesting is no problem."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ def nesting(node: Polynomial | Statement) -> int:
 
 
 def atoms_in(node: Polynomial | Statement) -> list[Atom]:
-    """The atoms of an expression or condition that stand in no other atom, as often as they are written."""
+    """The outermost atoms of an expression or condition, with repetition."""
     if isinstance(node, Statement):
         return [a for arg in node.args for a in atoms_in(arg)]
     return [a for mono, _ in node.terms for a in mono]
 
 
 def outgrows(node: Polynomial, size: int) -> bool:
-    """True if an expression is larger than `size`, or nested more deeply than any may be."""
+    """True if an expression is larger than `size`, or nested too deeply."""
     return node.size > size or (node.size > MAX_DEPTH and nesting(node) > MAX_DEPTH)

@@ -1,5 +1,5 @@
 # compiled: see CONTRIBUTING.md
-"""Dispatch on the kinds of atoms, in one place for all that gives each kind its own meaning.
+"""Visitor for atoms: one method for each kind.
 
 What is asked millions of times tells them apart by itself, which spares a call: reading through facts (`propagate.facts`),
 substitution, bounds and evaluation. A new kind needs a place there and in every `Visitor`, which mypy sees to.
@@ -17,7 +17,7 @@ T = TypeVar("T", covariant=True)
 
 
 class Visitor(Protocol[T]):
-    """Meaning of each kind of atom; dims and conditions inside it are handed over as they are."""
+    """One method for each kind of atom; arguments are passed unvisited."""
 
     def _symbol(self, atom: Atom) -> T: ...
     def _quotient(self, n: Dim, d: Dim) -> T: ...
@@ -27,7 +27,7 @@ class Visitor(Protocol[T]):
 
 
 def visit(atom: Atom, visitor: Visitor[T]) -> T:
-    """Result of the visitor's method for the kind of an atom."""
+    """Calls the visitor's method for the kind of an atom."""
     kind, args = atom.kind, atom.args
     if kind == "sym":
         return visitor._symbol(atom)

@@ -1,4 +1,4 @@
-"""Dims and conditions as Z3 terms. Names every intermediate: nested divisions and choices make Z3 slow.
+"""Converts dims and conditions to Z3 terms. Names every intermediate: nested divisions and choices make Z3 slow.
 
 Encodings: ``n // d`` is a pair (q, r) with ``n == d*q + r`` or, in native mode, Z3's ``/`` (Euclidean,
 which is floor for a positive divisor); ``max(x, 0)`` is a variable that is 0 or x and at least both;
@@ -22,7 +22,7 @@ from .visit import visit
 
 
 class Z3Scope:
-    """Terms in one private Z3 context, with the definitions that they rest on.
+    """Z3 terms in a private context, with definitions of helper variables.
 
     `definitions` grows as terms are made; a query must assert all of it. It says what introduced variables
     mean, the lower bound of each symbol, and that no divisor is 0 where a quotient is needed (a branch that
@@ -66,7 +66,7 @@ class Z3Scope:
                 self.definitions.append(needed)
 
     def _introduced(self, letter: str) -> Any:
-        """A helper variable, numbered by the atom that is encoded."""
+        """A fresh helper variable."""
         return z3.Int(f"{letter}!{len(self._atoms)}", self.ctx)
 
     def _symbol(self, atom: Atom) -> Any:
@@ -88,7 +88,7 @@ class Z3Scope:
         return q
 
     def _by_one_of_few(self, n: Dim, d: Dim, most: int) -> Any:
-        """A quotient by one of few divisors: one division by each, which are linear."""
+        """A quotient with few possible divisors, as a case split over linear quotients."""
         numerator, divisor = self._polynomial(n), self._polynomial(d)
         quotient = numerator / most if most > 1 else numerator
         for k in range(most - 1, 0, -1):
@@ -116,7 +116,7 @@ class Z3Scope:
         return reduce(lambda rest, a: z3.If(a != 1, a, rest), map(self._polynomial, reversed(sizes)), one)
 
     def _bound(self, atom: Atom, v: Any) -> None:
-        """Bounds that follow from the form: redundant, but they spare Z3 case splits."""
+        """Asserts redundant bounds of a helper variable, which save Z3 case splits."""
         lo, hi = atom_bounds(atom)
         if lo is not None and (atom.kind != "pos" or lo > 0):
             self.definitions.append(v >= lo)
@@ -158,7 +158,7 @@ class Z3Scope:
         return _both([self._defined[a] for mono, _ in dim.terms for a in mono])
 
     def _cond_defined(self, cond: Cond) -> Any:
-        """As in `Cond.evaluate`, one member may settle an ``and`` or ``or`` whose others have no value."""
+        """Formula for "the condition has a value": one member can decide an ``and`` or ``or``."""
         if not cond.args:
             return None
         if cond.kind not in ("and", "or"):
@@ -204,11 +204,11 @@ def _symbol_name(name: str) -> str:
 
 
 def positive_if_defined(d: Dim) -> bool:
-    """True if `d` is positive wherever one may divide by it."""
+    """True if `d` is positive wherever it is a legal divisor."""
     return d.lo is not None and d.lo >= 0
 
 
 def _both(formulas: list[Any]) -> Any:
-    """Conjunction of those that are not None (trivially true)."""
+    """Conjunction of the formulas that are not None (None: always true)."""
     kept = list(dict.fromkeys(f for f in formulas if f is not None))
     return None if not kept else kept[0] if len(kept) == 1 else z3.And(kept)

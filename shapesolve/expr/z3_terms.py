@@ -1,4 +1,5 @@
-"""Dims and conditions as Z3 terms to build on. There are no helper variables, and one integer constant per symbol.
+"""Converts dims and conditions to Z3 terms in the caller's context. There are no helper variables, and one integer
+constant per symbol.
 
 `Z3Scope` names every intermediate, which is what makes our own queries fast; its terms mean nothing without its
 definitions. Here a division is Z3's own, and a choice an if-then-else, so that a term stands alone in any context:
@@ -22,13 +23,13 @@ from .z3_bridge import Z3Scope, positive_if_defined
 
 
 class Z3Terms(Z3Scope):
-    """Terms in the caller's context (by default Z3's main one).
+    """Z3 terms in the caller's context (default: Z3's main context).
 
     `sizes` are the variables of symbols that stand for sizes, which are not negative: the terms do not say so.
     """
 
     def __init__(self, ctx: Any = None, name: Callable[[str], str] | None = None) -> None:
-        """`name` gives the name in Z3 for that of a symbol (by default the same)."""
+        """A converter for a context; `name` maps symbols to names in Z3 (default: unchanged)."""
         super().__init__(z3.main_ctx() if ctx is None else ctx, native=True)
         self.sizes: list[Any] = []
         self._name = name

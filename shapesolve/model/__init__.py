@@ -1,4 +1,4 @@
-"""ONNX in, a light immutable model out: checked, ordered, with weights left where they are."""
+"""Reads an ONNX file or proto into a checked, ordered, immutable `Model`; large weights stay on disk."""
 
 from .constant import Constant, SparseConstant
 from .errors import ModelError

@@ -1,4 +1,4 @@
-"""Device propagation: the devices that nodes state (IR version 11), for all tensors.
+"""Device propagation: devices of all tensors, from those that nodes state (IR version 11).
 
 https://github.com/onnx/onnx/blob/main/docs/proposals/ONNXMultiDeviceProposal.md
 """

@@ -1,5 +1,5 @@
 # compiled: see CONTRIBUTING.md
-"""The one error that unusable input gives."""
+"""`ModelError`, the error for input that is no usable model, and helpers for its text."""
 
 from __future__ import annotations
 

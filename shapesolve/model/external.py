@@ -18,7 +18,7 @@ from .wire import inline_data
 
 
 class OwnFile(NamedTuple):
-    """The file of a model whose large tensors' data was left in it, as it was when the model was read."""
+    """A model file in which the data of large tensors was left, with its size and time when it was read."""
 
     path: Path
     size: int
@@ -31,7 +31,7 @@ class OwnFile(NamedTuple):
 
     @contextmanager
     def opened(self) -> Iterator[IO[bytes] | None]:
-        """The file, or None where it is not the one any more that was read."""
+        """Opens the file; None if it changed since the model was read."""
         try:
             file = self.path.open("rb")
         except OSError:

@@ -1,5 +1,5 @@
 # compiled: see CONTRIBUTING.md
-"""The model as the rest of the program sees it: immutable, ordered, checked.
+"""`Model`, `Graph` and `Function`: a checked model with ordered nodes, not to be changed.
 
 https://onnx.ai/onnx/repo-docs/IR.html
 """
@@ -103,7 +103,7 @@ class Model:
 
 
 class _Keys:
-    """Hands out distinct keys: the first to ask for a text gets it, the others get a number added."""
+    """Hands out distinct keys: the text itself, with a number added if it is taken."""
 
     def __init__(self) -> None:
         self._taken: set[str] = set()
@@ -119,7 +119,7 @@ class _Keys:
 
 
 def to_networkx(graph: Graph) -> nx.DiGraph[str]:
-    """See `Graph.to_networkx`."""
+    """`Graph.to_networkx`."""
     import networkx as nx
 
     result: nx.DiGraph[str] = nx.DiGraph(name=graph.name)

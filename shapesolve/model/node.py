@@ -1,5 +1,5 @@
 # compiled: see CONTRIBUTING.md
-"""One operator call of a graph."""
+"""`Node`: one operator call of a graph."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class Node:
 
     @property
     def is_constant(self) -> bool:
-        """True if it is a Constant of the standard: a tensor that the model stores."""
+        """True if it is a Constant node of the standard."""
         return self.op_type == "Constant" and not self.domain
 
     @property
@@ -161,7 +161,7 @@ class Node:
         self._attributes, self._kinds = MappingProxyType(values), kinds
 
     def take_over(self, other: Node) -> None:
-        """Compute what `other` does in its place; `other` keeps no output."""
+        """Copies operator attributes of `other`, an equal node, which loses its outputs."""
         self._attributes, self._kinds, self.key = other.attributes, dict(other.attribute_kinds), other.key
         other.outputs = ("",) * len(other.outputs)
         other.key = None
@@ -200,14 +200,14 @@ class Node:
 
 
 def attribute_kind(attribute: AttributeProto) -> int:
-    """The type of an attribute; files of IR version 1 do not say it, there the field in use decides."""
+    """The type of an attribute; in files of IR version 1, which lack it, that of the field in use."""
     if attribute.type:
         return int(attribute.type)
     return next((_FIELD_KINDS[f.name] for f, _ in attribute.ListFields() if f.name in _FIELD_KINDS), 0)
 
 
 def read_metadata(entries: Iterable[onnx.StringStringEntryProto]) -> Mapping[str, str]:
-    """Free texts by key, without those that are not UTF-8."""
+    """`metadata_props` as a dict, without entries that are not UTF-8."""
     pairs: list[tuple[object, object]] = [(entry.key, entry.value) for entry in entries]
     return MappingProxyType({k: v for k, v in pairs if isinstance(k, str) and isinstance(v, str)})
 
@@ -230,12 +230,12 @@ def read_attributes(protos: Any, folder: DataFolder | None, owner: str) -> Mappi
 
 
 def presence(names: Iterable[object]) -> tuple[bool, ...]:
-    """Flags of the names that are not empty."""
+    """For each name, True if it is not empty."""
     return tuple([bool(name) for name in names])
 
 
 def fits_in_key(attribute: AttributeProto) -> bool:
-    """True if a key can hold the attribute."""
+    """True if the attribute is small enough to be part of a comparison key (`Node.key`)."""
     kind = attribute_kind(attribute)
     return kind not in _LARGE_KINDS and (kind != AttributeProto.TENSOR or _is_small(attribute.t))
 

@@ -1,4 +1,4 @@
-"""The order of the nodes of a graph: topological, ties follow the stored order. NetworkX decides."""
+"""Topological order of the nodes of a graph; ties follow the stored order. NetworkX decides."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def find_cycle(edges: Mapping[_Key, Iterable[_Key]]) -> list[_Key]:
 
 
 def render_cycle(labels: Sequence[str]) -> str:
-    """`'a' -> 'b' -> 'a'`, with the middle of a long cycle left out."""
+    """Text of a cycle: `'a' -> 'b' -> 'a'`, with the middle of a long cycle left out."""
     names = [quoted(label) for label in (*labels, labels[0])]
     if len(names) > MAX_CYCLE:
         half = MAX_CYCLE // 2

@@ -1,4 +1,4 @@
-"""`read_model`: from a file or proto to a checked, ordered, immutable `Model`."""
+"""`read_model`: reads a file or proto into a checked, ordered, immutable `Model`."""
 
 from __future__ import annotations
 
@@ -64,12 +64,12 @@ def read_model(source: Any) -> Model:
 
 
 def function_of(proto: onnx.FunctionProto, ir_version: int = 10) -> Function:
-    """The function in a `FunctionProto` that stands alone, as an operator schema's body does."""
+    """Reads a `FunctionProto` outside of a model, for example the body in an operator schema."""
     return _read_function(proto, {}, Reading(ir_version, None))
 
 
 def _read_opsets(imports: Iterable[onnx.OperatorSetIdProto], owner: str, reading: Reading) -> dict[str, int]:
-    """Versions by domain; of two for one domain the last counts, as in onnxruntime."""
+    """Imported opset versions by domain; the last import of a domain counts, as in onnxruntime."""
     opsets: dict[str, int] = {}
     for entry in imports:
         check_text([entry.domain], owner)
@@ -160,7 +160,7 @@ def _read_function(
 
 
 def _check_recursion(functions: Mapping[FunctionKey, Function]) -> None:
-    """Functions may not call themselves, not even by way of others."""
+    """Raises `ModelError` if a function calls itself, directly or through others."""
     if not functions:
         return
     calls = {
@@ -189,7 +189,7 @@ def _all_nodes(nodes: Iterable[Node]) -> Iterable[Node]:
 def _check_domains(
     scope: ScopeReader, nodes: Iterable[Node], opsets: Mapping[str, int], functions: Collection[FunctionKey]
 ) -> None:
-    """Every operator must be of an imported opset or a function of the model, as onnx.checker asks."""
+    """Raises `ModelError` for an operator of a domain that is not imported and has no function for it."""
     for op_type, domain, overload in scope.kinds:
         callee = domain, op_type, overload
         if domain not in opsets and callee not in functions:

@@ -1,5 +1,5 @@
 # compiled: see CONTRIBUTING.md
-"""A node as protobuf writes it, taken apart into its names and what it says besides.
+"""Splits a serialized node into its names and the bytes of its operator and attributes.
 
 Protobuf looks every field up by its name and makes an object of it. To have it write a node and to go through the bytes
 takes half the time, and what nodes say alike are the same bytes then.
@@ -13,24 +13,24 @@ from typing import Any
 
 
 class NodeRecord:
-    """Operator and attributes of a node (as bytes), and its names; bytes for those that are not UTF-8."""
+    """A serialized node: names, and operator and attributes as bytes; names that are not UTF-8 stay bytes."""
 
-    __slots__ = ("inputs", "name", "outputs", "said")
+    __slots__ = ("content", "inputs", "name", "outputs")
 
-    def __init__(self, said: bytes, name: Any, inputs: tuple[Any, ...], outputs: tuple[Any, ...]) -> None:
-        self.said, self.name, self.inputs, self.outputs = said, name, inputs, outputs
+    def __init__(self, content: bytes, name: Any, inputs: tuple[Any, ...], outputs: tuple[Any, ...]) -> None:
+        self.content, self.name, self.inputs, self.outputs = content, name, inputs, outputs
 
 
 def read_record(data: bytes, texts: dict[bytes, Any]) -> NodeRecord | None:
-    """The parts of a node that protobuf wrote; None where it has fields that the standard does not define.
+    """The parts of a serialized node; None if it has fields that the standard does not define.
 
     `texts` keeps the names that were met before.
     """
     inputs: list[Any] = []
     outputs: list[Any] = []
     name: Any = ""
-    said: list[bytes] = []
-    since, until = 0, 0  # of what is said, the last stretch
+    content: list[bytes] = []
+    since, until = 0, 0  # the last stretch of operator and attributes
     at, end = 0, len(data)
     while at < end:
         # the number of a field, times 8, plus 2: all are texts or messages
@@ -58,12 +58,12 @@ def read_record(data: bytes, texts: dict[bytes, Any]) -> NodeRecord | None:
         elif field in (4, 5, 7, 8):  # op_type, attribute, domain, overload
             if at != until:
                 if until > since:
-                    said.append(data[since:until])
+                    content.append(data[since:until])
                 since = at
             until = after
         at = after
     last = data[since:until]
-    return NodeRecord(b"".join([*said, last]) if said else last, name, tuple(inputs), tuple(outputs))
+    return NodeRecord(b"".join([*content, last]) if content else last, name, tuple(inputs), tuple(outputs))
 
 
 def _text(piece: bytes, texts: dict[bytes, Any] | None) -> Any:

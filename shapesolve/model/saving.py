@@ -1,4 +1,4 @@
-"""Models written to files, whole or not at all. The weights that were left in the original file are copied."""
+"""Writes models to files atomically. The weights that were left in the original file are copied."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def with_weights(proto: onnx.ModelProto, model: Model) -> onnx.ModelProto:
-    """`proto`, made from that of `model`, with the weights that were left in the model's file. It is `proto` itself where
+    """A model made from the proto of `model`, with the weights read from the model's file. It is `proto` itself where
     there are none.
 
     Raises:
@@ -45,7 +45,9 @@ def with_weights(proto: onnx.ModelProto, model: Model) -> onnx.ModelProto:
 
 
 def save(proto: onnx.ModelProto, model: Model, target: Path) -> None:
-    """Write `proto`, made from that of `model`, to a file. Weights are copied from file to file without being parsed.
+    """Writes a model made from the proto of `model` to a file, with the weights left in the model's file.
+
+    Weights are copied from file to file without being parsed.
 
     Raises:
         ValueError: what is to be written is no model that protobuf can hold, or the model's file has changed meanwhile.
@@ -113,7 +115,7 @@ def _copy(source: IO[bytes], target: IO[bytes], offset: int, left: int) -> None:
 
 
 def copied(source: Path, target: Path) -> None:
-    """Copy a file, whole or not at all.
+    """Copies a file atomically.
 
     Raises:
         ValueError: it has changed meanwhile.
@@ -146,7 +148,10 @@ def write_atomically(path: Path, data: bytes) -> None:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """A temporary file in the folder of `path`. It takes its place when all is written, and is gone when not."""
+    """Opens a temporary file in the folder of `path`, which replaces `path` at the end.
+
+    It takes its place when all is written, and is gone when not.
+    """
     if path.is_symlink() or (path.exists() and not path.is_file()):
         kind = (
             "a link"

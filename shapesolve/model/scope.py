@@ -1,5 +1,5 @@
 # compiled: see CONTRIBUTING.md
-"""Reading one scope of names: the nodes of a graph or function body, their order, what they capture.
+"""Reads the nodes of one graph or function body: their order, and the outer tensors they read.
 
 A scope is first *collected* (fields copied out of the protobuf in a single pass, subgraphs noted for later)
 and then, when the scopes inside it are done, *settled* (names resolved, nodes ordered). Working from a list
@@ -29,7 +29,7 @@ from .types import TensorType, TypeReader, ValueType, type_name
 Kind = tuple[str, str, str]
 
 
-class Said:
+class Operation:
     """Operator and attributes of a node; one object for all nodes of a model with equal ones."""
 
     __slots__ = ("holds_graphs", "key", "kind")
@@ -46,16 +46,26 @@ class Said:
 class Reading:
     """State that all scopes of one model share while it is read."""
 
-    __slots__ = ("copied", "faults", "folder", "ir_version", "keys", "remarks", "said", "texts", "types")
+    __slots__ = (
+        "copied",
+        "faults",
+        "folder",
+        "ir_version",
+        "keys",
+        "operations",
+        "remarks",
+        "texts",
+        "types",
+    )
 
     def __init__(self, ir_version: int, folder: DataFolder | None) -> None:
         self.ir_version = ir_version
         self.folder = folder
         self.types = TypeReader()
         self.keys: dict[Hashable, object] = {}
-        """For what a node says, the object that stands for it (compared by identity, so cheap to look up)."""
-        self.said: dict[bytes, Said] = {}
-        """What nodes said so far, by the bytes in which they say it."""
+        """Key object by operator, attributes and form (compared by identity, so cheap to look up)."""
+        self.operations: dict[bytes, Operation] = {}
+        """Operations read so far, by their serialized bytes."""
         self.texts: dict[bytes, Any] = {}
         """Names of tensors by their bytes."""
         self.copied: dict[object, bool] = {}
@@ -91,7 +101,7 @@ class ScopeReader:
         owner: str,
         around: ScopeReader | None = None,
     ) -> None:
-        """A scope to be collected. `owner` is what an error calls it, `around` the scope that it is in."""
+        """A reader of `proto`, called `owner` in errors, in the scope `around`; no node is read yet."""
         self.reading = reading
         self.proto = proto
         self.owner = owner
@@ -111,7 +121,7 @@ class ScopeReader:
         self._produced: set[str] = set()
 
     def give(self, names: Iterable[Any], kind: str) -> None:
-        """Declare names that are there from the start. Raises `ModelError` on a repeated one.
+        """Adds names of inputs or initializers to the scope. Raises `ModelError` on a repeated one.
 
         Whether they are texts is checked with the other names, in `collect`.
         """
@@ -128,39 +138,39 @@ class ScopeReader:
             ModelError: a tensor has two producers, or an attribute cannot be read.
         """
         reading = self.reading
-        folder, copied, heard, texts = reading.folder, reading.copied, reading.said, reading.texts
+        folder, copied, known, texts = reading.folder, reading.copied, reading.operations, reading.texts
         nodes, late = self.nodes, self._late
         seen = {"", *self.given}
         before, outputs_total = len(seen), 0
         knows, learn, add = seen.issuperset, seen.update, nodes.append
         protos = self.proto.node
         for index, proto in enumerate(protos):
-            record, said = None, None
+            record, operation = None, None
             if copied.get(proto.op_type, False):
                 record = read_record(proto.SerializeToString(), texts)
             if record is not None:
                 name, inputs, outputs = record.name, record.inputs, record.outputs
-                said = heard.get(record.said)
+                operation = known.get(record.content)
             else:
                 name, inputs, outputs = proto.name, tuple(proto.input[:]), tuple(proto.output[:])
-            new = said is None
-            if said is None:
-                said = self._kind_of(proto)
+            new = operation is None
+            if operation is None:
+                operation = self._kind_of(proto)
             if type(name) is not str:
                 check_text((name,), self.owner)
-            op_type, domain, overload = said.kind
+            op_type, domain, overload = operation.kind
             node = Node(protos, op_type, domain, overload, name, inputs, outputs, index, folder)
             if not knows(inputs):
                 check_text(inputs, self.owner)
                 late[index] = [x for x in inputs if x not in seen]
             if new:
-                self._read_attributes(said, node, proto.attribute[:])
-                self._remember(said, record)
-            if said.key is not None:
+                self._read_attributes(operation, node, proto.attribute[:])
+                self._remember(operation, record)
+            if operation.key is not None:
                 form: Hashable = len(inputs), len(outputs)
                 if "" in inputs or "" in outputs:
                     form = presence(inputs), presence(outputs)
-                node.key = self._key((said.key, form))
+                node.key = self._key((operation.key, form))
             learn(outputs)
             outputs_total += len(outputs)
             add(node)
@@ -171,8 +181,8 @@ class ScopeReader:
         if isinstance(self.proto, onnx.GraphProto):
             self._check_names()
 
-    def _kind_of(self, proto: onnx.NodeProto) -> Said:
-        """Operator of a node, with attributes that are still to be read."""
+    def _kind_of(self, proto: onnx.NodeProto) -> Operation:
+        """Operator of a node, without its attributes."""
         domain = proto.domain
         if domain == "ai.onnx":
             domain = ""
@@ -180,22 +190,20 @@ class ScopeReader:
         if kind not in self.kinds:
             check_text(kind, self.owner)
             self.kinds[kind] = None
-        return Said(kind)
+        return Operation(kind)
 
-    def _remember(self, said: Said, record: NodeRecord | None) -> None:
-        """Remembers a node's record, as equal nodes need not be read again. Also notes if nodes of the operator are worth
-        copying.
-        """
-        op_type, copied = said.kind[0], self.reading.copied
+    def _remember(self, operation: Operation, record: NodeRecord | None) -> None:
+        """Remembers a node's record for equal nodes, and if nodes of the operator are worth copying."""
+        op_type, copied = operation.kind[0], self.reading.copied
         if record is None:
-            copied.setdefault(op_type, not said.holds_graphs)
-        elif len(record.said) > MAX_COPIED or said.holds_graphs:
+            copied.setdefault(op_type, not operation.holds_graphs)
+        elif len(record.content) > MAX_COPIED or operation.holds_graphs:
             copied[op_type] = False
-        elif said.key is not None:
-            self.reading.said[record.said] = said
+        elif operation.key is not None:
+            self.reading.operations[record.content] = operation
 
     def _check_names(self) -> None:
-        """onnxruntime takes the Constants out of a graph, and wants the names of the other nodes to differ."""
+        """Notes a fault if two nodes have one name (Constants excepted), which onnxruntime rejects."""
         names = [node.name for node in self.nodes if node.name and not node.is_constant]
         if len(set(names)) != len(names):
             seen: set[str] = set()
@@ -234,7 +242,7 @@ class ScopeReader:
         return tuple([nodes[i] for i in order])
 
     def _attach_subgraphs(self) -> dict[int, dict[str, str]]:
-        """Give the nodes their subgraphs. Returns by node index what these capture."""
+        """Builds the subgraphs of the nodes. Returns the outer tensors that these read, by node index."""
         subgraphs: dict[int, list[tuple[str, Graph]]] = {}
         inner: dict[int, dict[str, str]] = {}
         for node, name, child in self.children:
@@ -247,16 +255,19 @@ class ScopeReader:
             self.nodes[index].subgraphs = tuple(graphs)
         return inner
 
-    def _key(self, said: Hashable) -> object:
+    def _key(self, parts: Hashable) -> object:
         keys = self.reading.keys
-        key = keys.get(said)
+        key = keys.get(parts)
         if key is None:
-            key = keys[said] = object()
+            key = keys[parts] = object()
         return key
 
-    def _read_attributes(self, said: Said, node: Node, attributes: Sequence[AttributeProto]) -> None:
-        """Check names, stored tensors and subgraphs, which must be right from the start. Finds the key, where the attributes
-        decide it.
+    def _read_attributes(
+        self, operation: Operation, node: Node, attributes: Sequence[AttributeProto]
+    ) -> None:
+        """Check names, stored tensors and subgraphs, which must be right from the start.
+
+        Finds the key, where the attributes decide it.
         """
         names = [attribute.name for attribute in attributes]
         check_text(names, self.owner)
@@ -274,9 +285,9 @@ class ScopeReader:
                     parts = None
                 else:
                     parts.append(part)
-        said.holds_graphs = len(self.children) > children
+        operation.holds_graphs = len(self.children) > children
         if parts is not None:
-            said.key = self._key((said.kind, *sorted(parts)))
+            operation.key = self._key((operation.kind, *sorted(parts)))
 
     def _check_rich_attribute(self, node: Node, attribute: AttributeProto) -> None:
         kind = attribute_kind(attribute)
@@ -327,7 +338,10 @@ class ScopeReader:
 
 
 def _same_constants(first: Node, second: Node) -> bool:
-    """True if both are Constants of one type and shape. onnxruntime keeps them by name, so that the last one counts."""
+    """True if both are Constants of one type and shape.
+
+    onnxruntime keeps them by name, so that the last one counts.
+    """
     if not first.is_constant or not second.is_constant:
         return False
     values = [node.attributes.get("value") for node in (first, second)]
@@ -372,7 +386,7 @@ def _declare(scope: ScopeReader, proto: onnx.GraphProto) -> None:
 
 
 def _last_of_each(scope: ScopeReader, proto: onnx.GraphProto, stored: list[str]) -> list[str]:
-    """Names of initializers. The last one counts where two of one name have one type and shape."""
+    """Names of initializers; equal names of one type and shape are one, and the last data counts."""
     kinds: dict[str, tuple[int, tuple[int, ...]]] = {}
     for tensor in proto.initializer:
         kind = tensor.data_type, tuple(tensor.dims)
@@ -412,7 +426,7 @@ def _make_graph(scope: ScopeReader, proto: onnx.GraphProto, nodes: tuple[Node, .
 
 
 def _check_default(scope: ScopeReader, name: str, declared: ValueType | None, stored: Constant) -> None:
-    """An initializer has the type and the shape with which it is declared as an input."""
+    """Raises `ModelError` unless an initializer has the type and shape declared for the input of its name."""
     if not isinstance(declared, TensorType):
         return
     if declared.dtype and stored.dtype and declared.dtype != stored.dtype:

@@ -1,4 +1,4 @@
-"""From whatever people call a model to a `ModelProto`."""
+"""Loads a `ModelProto` from a path, bytes, or an object of another package."""
 
 from __future__ import annotations
 
@@ -33,8 +33,9 @@ _OTHER_FILES = {
 
 
 def load_proto(source: object) -> tuple[onnx.ModelProto, Path | None, OwnFile | None]:
-    """The model as a proto, the file it came from, and that file again if weights were left in it. The file is None for a
-    model in memory.
+    """The model as a proto, the file it came from, and that file again if weights were left in it.
+
+    The file is None for a model in memory.
 
     External data is not touched.
 
@@ -95,7 +96,7 @@ def _read_file(path: Path) -> tuple[bytes, OwnFile | None]:
 
 
 def _without_weights(path: Path) -> bytes | None:
-    """The model but for its large tensors' data; None where protobuf has to say what the file is."""
+    """The bytes of a model file without the data of large tensors; None if the file must be parsed whole."""
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
         view = memoryview(mapped)
         try:
@@ -184,7 +185,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _convert(source: Any) -> onnx.ModelProto:
-    """From objects of other packages, which are recognized without importing those."""
+    """A model from objects of other packages (recognized without importing those)."""
     kind = f"{type(source).__module__}.{type(source).__qualname__}"
     try:
         if callable(getattr(source, "to_model_proto", None)):

@@ -1,5 +1,7 @@
 # compiled: see CONTRIBUTING.md
-"""A model file read without its weights. The wire format is walked once, and the bytes of large tensors stay where they are.
+"""A model file read without its weights.
+
+The wire format is walked once, and the bytes of large tensors stay where they are.
 
 What comes out is a small proto in which such a tensor has an entry that tells where its data lies in the file, and which
 field of the tensor it is (`inline_data`). The same walk puts the data back (`pieces`). Everything else is copied as it is,
@@ -66,7 +68,7 @@ def without_weights(data: memoryview) -> bytes:
     """The model in `data` with the large tensors' data left out, `inline_data` telling where it is.
 
     Raises:
-        NotPlain: nothing is said about the bytes; protobuf has to read them.
+        NotPlain: the bytes need protobuf to read them.
     """
     left: list[int] = []
     parts = _strip(data, 0, len(data), _MODEL, 0, left)

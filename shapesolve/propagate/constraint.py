@@ -19,7 +19,9 @@ _PLACE = re.compile(r"`([\w./:\-]+\[\d+\]'*)`")
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A place in a node's interface. It is a tensor by name, and an axis or None for the whole; with `data` an element."""
+    """A place in a node's interface: a tensor and one of its axes. It is a tensor by name, and an axis or None for the
+    whole; with `data` an element.
+    """
 
     tensor: str
     axis: int | None = None
@@ -43,8 +45,8 @@ class Origin:
 
 
 class Sides(NamedTuple):
-    """A dim of a tensor, and its two definitions. One is over dims of tensors (as far as one node goes), one over the model's
-    inputs.
+    """A dim of a tensor with its definition, over dims of tensors and over dims of the model's inputs. One is over dims
+    of tensors (as far as one node goes), one over the model's inputs.
     """
 
     variable: Dim
@@ -84,45 +86,46 @@ class Constraint:
 
     @property
     def tensor(self) -> str:
-        """The tensor that it defines, or else the first that it speaks of; empty for other conditions."""
+        """The tensor whose dim it defines, or else the first that it mentions; empty for other conditions."""
         return self.origin.sites[0].tensor if self.origin.sites else ""
 
     @property
     def axis(self) -> int | None:
-        """The axis of `tensor` that it speaks of."""
+        """The axis of `tensor` that it defines or mentions."""
         return self.origin.sites[0].axis if self.origin.sites else None
 
     @property
     def assumption(self) -> str:
-        """The name of an assumption: its condition, or, where that speaks of generated symbols, its rule."""
+        """Name of an assumption: its condition; its rule in words if that has generated symbols."""
         return self.origin.rule if any(a.made for a in atoms_of(self.cond)) else str(self.cond)
 
     @property
     def reading(self) -> Cond:
-        """As it is printed: a definition over the model's inputs, all else over the dims of tensors."""
+        """The condition to print: a definition over the model's inputs, others over the dims of tensors."""
         sides = self.defines
         return implies(self.guard, self.cond if sides is None else eq(sides.variable, sides.over_inputs))
 
     @property
     def text(self) -> str:
-        """As text, over the dims of tensors."""
+        """The condition as text, over the dims of tensors."""
         sides = self.defines
-        return self._said(str(self.cond) if sides is None else f"{sides.variable} == {sides.local}")
+        return self._printed(str(self.cond) if sides is None else f"{sides.variable} == {sides.local}")
 
     @property
     def text_over_inputs(self) -> str:
-        """As text, over the dims of the model's inputs."""
+        """The condition as text, over the dims of the model's inputs."""
         sides = self.defines
         if sides is not None:
-            return self._said(f"{sides.variable} == {sides.over_inputs}")
+            return self._printed(f"{sides.variable} == {sides.over_inputs}")
         return self.text if self.over_inputs is None else _PLACE.sub(r"\1", str(self.over_inputs))
 
-    def _said(self, text: str) -> str:
+    def _printed(self, text: str) -> str:
         text = text if self.guard.is_true else f"{text}  if {self.guard}"
         return text if self.over_inputs is None else _PLACE.sub(r"\1", text)
 
     def z3(self, ctx: Any = None, *, tensors: bool = False) -> Any:
-        """As a Z3 formula over the dims of the model's inputs. With `tensors` it is over dims of tensors (``Int("Z[1]")``).
+        """The condition as a Z3 formula over the dims of the model's inputs. With `tensors` it is over dims of tensors
+        (``Int("Z[1]")``).
 
         `ctx` is the context (default: Z3's main one).
         """

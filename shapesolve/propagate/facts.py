@@ -1,5 +1,5 @@
 # compiled: see CONTRIBUTING.md
-"""Facts: what the constraints seen so far settle, without Z3.
+"""`Facts`: substitutions, bounds and divisors that follow from the constraints so far, without Z3.
 
 Three kinds of fact are kept, each with the constraints it came from: a symbol equals an expression (substitution),
 a symbol lies in an interval, an expression is divisible by a constant. Reading a dim through the facts replaces
@@ -41,7 +41,7 @@ _DEEPEST = 2 * MAX_DEPTH
 
 
 class Facts:
-    """The facts of one analysis; `version` counts the changes that readers must notice."""
+    """The facts of one analysis; `version` counts changes after which cached results are stale."""
 
     def __init__(self) -> None:
         self.version = 0
@@ -71,7 +71,7 @@ class Facts:
     # ------------------------------------------------------------------ reading
 
     def dim(self, d: Dim) -> Dim:
-        """`d` as the facts make it: symbols replaced, divisions and choices simplified."""
+        """`d` simplified by the facts: symbols substituted, divisions and choices decided."""
         if not d.terms or self._touched.isdisjoint(d.free):
             return d
         found: Dim | None = self._memo.get(d)
@@ -87,7 +87,7 @@ class Facts:
         return found
 
     def _leaves(self, names: frozenset[str]) -> Iterable[str]:
-        """The symbols, each replaced one by those of its present expression.
+        """These symbols, each substituted one replaced by the symbols of its expression.
 
         That expression is kept, so that a long chain of replacements is followed once, and without recursion.
         """
@@ -112,13 +112,13 @@ class Facts:
         return leaves
 
     def cond(self, c: Cond) -> Cond:
-        """`c` read through the facts, decided where bounds decide it."""
+        """`c` simplified by the facts; true or false where bounds decide it."""
         if self._touched.isdisjoint(c.free):
             return c
         return self._decided(c.map_dims(self.dim))
 
     def decide(self, c: Cond) -> bool | None:
-        """Truth of `c` as far as the facts settle it; None when they do not."""
+        """True or False if the facts decide `c`, else None."""
         c = self.cond(c)
         if not c.args:
             return c.is_true
@@ -131,7 +131,7 @@ class Facts:
         return bounds(self.dim(d), self.intervals)
 
     def why(self, names: Iterable[str]) -> Causes:
-        """Constraints behind what is known of these symbols, and of the symbols they were replaced by."""
+        """The constraints from which the facts about these symbols (and their substitutes) follow."""
         seen: set[str] = set()
         out: set[int] = set()
         stack = list(names)
@@ -196,7 +196,7 @@ class Facts:
         return found
 
     def _use_divisors(self, d: Dim) -> Dim:
-        """``k*(n//k)`` is ``n`` where k divides n."""
+        """Replaces ``k*(n//k)`` by ``n`` where k is known to divide n."""
         for mono, c in d.terms:
             for i, atom in enumerate(mono):
                 if atom.kind != "//" or atom.args[1].terms:
@@ -245,11 +245,11 @@ class Facts:
     # ------------------------------------------------------------------ learning
 
     def introduce(self, name: str) -> None:
-        """Note the order in which symbols appear: earlier names are kept, later ones give way."""
+        """Registers a symbol; of two equal symbols the one registered first is kept."""
         self.rank.setdefault(name, len(self.rank))
 
     def assume(self, cond: Cond, cause: int) -> bool:
-        """Take `cond` for granted. False when it contradicts the facts (which then stay as they were before it)."""
+        """Adds a condition to the facts; False if it contradicts them (which leaves them unchanged)."""
         self._queue.append((cond, frozenset((cause,))))
         for step in range(budget.MAX_ROUNDS):
             if not self._queue:
@@ -270,7 +270,7 @@ class Facts:
         return True
 
     def _go_back(self) -> None:
-        """Forget what was learned from a condition before it showed that it contradicts the others."""
+        """Rebuilds the facts from the conditions that were consistent, after one contradicted them."""
         names, held, contradiction = list(self.rank), self._held, self.contradiction
         self._forget()
         for name in names:
@@ -402,7 +402,7 @@ class Facts:
         self._dirty.update(names)
 
     def _wake(self) -> None:
-        """Look again at the conditions that waited for a symbol that changed."""
+        """Tries the conditions that waited for a changed symbol again."""
         names, self._dirty = sorted(self._dirty), set()
         for name in names:
             for cond, causes in list(self._watched.get(name, {}).items()):
@@ -419,7 +419,7 @@ class Facts:
 
 
 def of_quotient(base: Dim, k: int) -> Dim:
-    """``base // k`` where k is known to divide base: kept as it is written."""
+    """``base // k`` as an unsimplified quotient, where k is known to divide base."""
     return floor_div(base, constant(k))
 
 

@@ -1,5 +1,6 @@
 # compiled: see CONTRIBUTING.md
-"""Linear reasoning over conditions, to find contradictions. Each product of atoms is taken for an unknown.
+"""Linear arithmetic over conditions, to find contradictions (Fourier-Motzkin elimination). Each product of atoms is
+taken for an unknown.
 
 Fourier-Motzkin elimination with rounding to integers. It knows nothing of what is inside an atom but its bounds, so that
 it only ever refutes: what it calls infeasible has no solution, what it does not may have none either.
@@ -46,7 +47,7 @@ def infeasible(conds: Iterable[Cond], bounds: Callable[[Dim], Interval]) -> bool
 
 
 def _eliminated(rows: dict[Terms, int]) -> bool:
-    """True if elimination of one monomial after the other, the cheapest first, ends in a contradiction."""
+    """True if eliminating one monomial after the other, the cheapest first, gives a contradiction."""
     while rows:
         signs: dict[Monomial, list[int]] = {}
         for form in rows:
@@ -75,7 +76,7 @@ def _eliminated(rows: dict[Terms, int]) -> bool:
 
 
 def _add(rows: dict[Terms, int], table: dict[Monomial, int], const: int) -> bool:
-    """Note that the sum is at least 0, tightened to integers; False when it cannot be."""
+    """Adds the row "sum >= 0", tightened to integers; False if it has no solution."""
     table = {m: c for m, c in table.items() if c}
     if not table:
         return const >= 0

@@ -1,5 +1,5 @@
 # compiled: see CONTRIBUTING.md
-"""`ConstraintSet`: all that was stated about a model's sizes, in graph order."""
+"""`ConstraintSet`: all constraints on a model's sizes, in graph order."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 
 
 class Stated(Protocol):
-    """Interface of a constraint to the solver. The walk's log entries have it too, so that they need no conversion."""
+    """Attributes of a constraint that the solver reads: condition, role, guard. The walk's log entries have it too, so
+    that they need no conversion.
+    """
 
     @property
     def cond(self) -> Cond:
@@ -34,12 +36,12 @@ def all_rows(constraints: Sequence[Stated]) -> ConstraintSet:
 
 
 def need(row: Stated) -> Cond:
-    """The condition with its guard as an implication."""
+    """The condition that must hold: `cond`, or "guard implies cond" under a guard."""
     return row.cond if row.guard.is_true else implies(row.guard, row.cond)
 
 
 def _as_constraint(row: Stated) -> Constraint:
-    """The row, which is one already where nothing makes it."""
+    """The row if it is a `Constraint` already; else raises `TypeError`."""
     from .constraint import Constraint
 
     if not isinstance(row, Constraint):
@@ -48,7 +50,7 @@ def _as_constraint(row: Stated) -> Constraint:
 
 
 class ConstraintSet(Sequence["Constraint"]):
-    """Constraints by index, made on demand.
+    """A sequence of constraints, built on demand from rows.
 
     `rows` are what was stated, or a function that gives it when it is needed; `make` turns the row of an
     index into a `Constraint` (not needed when the rows are constraints). A selection (`for_node`, `role` ...)
@@ -71,7 +73,7 @@ class ConstraintSet(Sequence["Constraint"]):
 
     @property
     def rows(self) -> Sequence[Stated]:
-        """All that was stated (also by constraints that are not selected)."""
+        """All rows of the full set, also those that are not selected."""
         if callable(self._rows):
             self._rows = self._rows()
         return self._rows
@@ -116,17 +118,17 @@ class ConstraintSet(Sequence["Constraint"]):
         return ((n, rows[n]) for n in self.numbers)
 
     def for_node(self, label: str) -> ConstraintSet:
-        """Those that a node (by its label) states."""
+        """The constraints that a node (by its label) states."""
         return self._selection([n for n in self.numbers if self.numbered(n).origin.node == label])
 
     def for_symbol(self, name: str) -> ConstraintSet:
-        """Those that speak of a symbol."""
+        """The constraints that mention a symbol."""
         return self._selection(
             [n for n, row in self.stated() if name in row.cond.free or name in row.guard.free]
         )
 
     def role(self, *roles: Role) -> ConstraintSet:
-        """Those of some roles."""
+        """The constraints of some roles."""
         return self._selection([n for n, row in self.stated() if row.role in roles])
 
     def _selection(self, numbers: Sequence[int]) -> ConstraintSet:

@@ -1,4 +1,5 @@
-"""Residual constraints: those still undecided after propagation. Each has the numbers of the constraints behind it.
+"""Residual constraints: conditions on the remaining symbols that the facts keep. Each has the numbers of the
+constraints behind it.
 
 The facts and the residue together say exactly what the constraints say; proofs and ambiguities reason over
 the residue, because it is small.
@@ -21,7 +22,7 @@ Conditions: TypeAlias = Iterator[tuple[Cond, Causes]]
 
 
 def equalities(facts: Facts, names: Collection[str]) -> Conditions:
-    """For those of the symbols `names` that are replaced: what each is equal to."""
+    """Equations ``name == value`` for those of the symbols `names` that the facts substitute."""
     for name in names:
         if name in facts.substitution:
             size = facts.symbols[name]
@@ -29,7 +30,7 @@ def equalities(facts: Facts, names: Collection[str]) -> Conditions:
 
 
 def intervals(facts: Facts) -> Conditions:
-    """Bounds of symbols, but for those that every symbol of its kind has."""
+    """Bounds of symbols as conditions, without bounds that every symbol of its kind has."""
     for name, (lo, hi) in sorted(facts.intervals.items()):
         size, causes = facts.symbols[name], facts.causes.get(name, frozenset())
         if lo is not None and not ge(size, lo).is_true:
@@ -39,13 +40,13 @@ def intervals(facts: Facts) -> Conditions:
 
 
 def divisors(facts: Facts) -> Conditions:
-    """Divisibility by known numbers, as conditions."""
+    """Known divisors as conditions (``d % k == 0``)."""
     for base, k in sorted(facts.divisors.items(), key=lambda item: item[0].order):
         yield divides(constant(k), unsimplified(base, facts)), facts.why(base.free)
 
 
 def waiting(facts: Facts) -> Conditions:
-    """Conditions that could not be turned into facts, read through the facts."""
+    """Conditions that could not be turned into facts, simplified by the facts."""
     for cond, causes in facts.pending().items():
         now = facts.cond(cond)
         if not now.is_true:
@@ -53,7 +54,7 @@ def waiting(facts: Facts) -> Conditions:
 
 
 class Residue:
-    """Conditions on the symbols that remain, each with the numbers of the constraints behind it."""
+    """Conditions on the symbols that are not substituted, each with its constraints' numbers."""
 
     def __init__(self, facts: Facts, constraints: Sequence[Stated] = ()) -> None:
         self.facts, self.constraints = facts, all_rows(constraints)
@@ -65,20 +66,20 @@ class Residue:
                 self.conds.setdefault(cond, causes)
 
     def certain(self, cond: Cond) -> bool:
-        """True if `cond` holds for all inputs, as it was stated or since the facts settle it."""
+        """True if `cond` holds for all inputs, as it is a condition of the model or follows from the facts."""
         now = self.facts.cond(cond)
         return now.is_true or now in self.conds
 
     @property
     def stated(self) -> list[Cond]:
-        """The distinct conditions of all constraints that count, as they were stated."""
+        """The distinct conditions of all trusted constraints, unsimplified, with their guards."""
         if self._stated is None:
             rows = {(row.cond, row.guard): row for _, row in self.constraints.stated() if row.role in TRUSTED}
             self._stated = list(dict.fromkeys(map(need, rows.values())))
         return self._stated
 
     def complete(self, model: Mapping[str, int]) -> dict[str, int]:
-        """A model of symbols that remain, with the symbols that the facts replaced."""
+        """Extends values of the remaining symbols by values of the substituted ones."""
         full = dict(model)
         for name, to in self.facts.substitution.items():
             value = self.facts.dim(to).evaluate(model)
@@ -92,7 +93,7 @@ class Residue:
 
 
 def unsimplified(d: Dim, facts: Facts) -> Dim:
-    """`d` with replaced symbols replaced, and nothing else simplified. It is `d` as it is where that would divide by 0."""
+    """`d` with symbols substituted and nothing else simplified. It is `d` as it is where that would divide by 0."""
     try:
         return d.subs({n: facts.dim(facts.substitution[n]) for n in d.free if n in facts.substitution})
     except ZeroDivisionError:

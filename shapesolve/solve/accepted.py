@@ -1,4 +1,4 @@
-"""`Accepted`: the one place that decides which sizes of its inputs a model accepts.
+"""`Accepted`: the input sizes that a model accepts, as conditions on input symbols.
 
 What nodes, assumptions and users state is projected onto the names of the inputs: a size that only data decides may be
 any that satisfies what is stated of it. `check_inputs`, the contract, what is generated from it, `evaluate` and the
@@ -39,7 +39,8 @@ Numbers = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """Conditions on input sizes, with the numbers of the constraints behind each. The model runs if and only if all hold.
+    """Conditions on input symbols that hold exactly at accepted sizes, each with its constraints' numbers. The model
+    runs if and only if all hold.
 
     `derived` are sizes that have a name because they are too large to write out, in terms of inputs and of those before.
     `internal` are conditions that speak of data and exclude no size by themselves.
@@ -51,8 +52,8 @@ class Accepted:
 
 
 def find_accepted(constraints: Sequence[Stated], facts: Facts | None, inputs: Collection[str]) -> Accepted:
-    """Conditions on the `inputs` that follow from the constraints. `facts` (which have learned them) name sizes in terms of
-    others.
+    """Eliminates generated symbols from the constraints: conditions on the symbols `inputs`. `facts` (which have
+    learned them) name sizes in terms of others.
     """
     projection = _Projection(facts or Facts(), frozenset(inputs))
     rows: dict[tuple[Cond, Cond], list[int]] = {}
@@ -75,7 +76,7 @@ class _Projection:
         self.definitions: set[int] = set()
 
     def of(self, conds: Mapping[Cond, Numbers]) -> Accepted:
-        """The projection of `conds`."""
+        """Eliminates all symbols but inputs from `conds`."""
         own: dict[Cond, Numbers] = {}
         data: dict[Cond, Numbers] = {}
         for cond, numbers in self._expressing(conds).items():
@@ -90,7 +91,7 @@ class _Projection:
         return Accepted(self._needed(own), tuple(self.derived.items()), self._needed(internal))
 
     def _needed(self, conds: Mapping[Cond, Numbers]) -> dict[Cond, Numbers]:
-        """Those that a node, an assumption or the user states, with the numbers of what states them."""
+        """The conditions that are not only definitions, with the numbers of the constraints that state them."""
         found = {}
         for cond, numbers in conds.items():
             stated = tuple(n for n in numbers if n not in self.definitions)
@@ -101,7 +102,7 @@ class _Projection:
     # ------------------------------------------------------------------ sizes that the facts express
 
     def _expressing(self, conds: Mapping[Cond, Numbers]) -> dict[Cond, Numbers]:
-        """The conditions with generated symbols expressed by those of inputs, where the facts allow."""
+        """Replaces generated symbols in the conditions by expressions of inputs, where the facts have one."""
         found: dict[Cond, Numbers] = {}
         forms = self._forms(dict.fromkeys(n for c in conds for n in sorted(c.free)))
         used: dict[str, None] = {}
@@ -131,7 +132,9 @@ class _Projection:
         return found
 
     def _forms(self, names: Iterable[str]) -> dict[str, tuple[Dim, set[str]]]:
-        """Generated symbols in terms of others, with all that were replaced on the way. What is large becomes `derived`."""
+        """The facts' expression of each generated symbol, and the symbols substituted in it. What is large becomes
+        `derived`.
+        """
         known = {n: to for n, to in self.facts.substitution.items() if n not in self.inputs}
         forms: dict[str, tuple[Dim, set[str]]] = {}
         stack, met = [n for n in names if n in known], set[str]()
@@ -160,7 +163,7 @@ class _Projection:
     # ------------------------------------------------------------------ sizes that data decide
 
     def _group(self, conds: dict[Cond, Numbers], own: dict[Cond, Numbers]) -> None:
-        """Add consequences for the inputs of conditions that share generated symbols."""
+        """Adds conditions on inputs that follow from several conditions with common generated symbols."""
         left: dict[Cond, Numbers] = {}
         about: dict[str, dict[Cond, None]] = {}
         expressed: list[str] = []  # symbols that an equality with nothing but inputs may say
@@ -193,7 +196,7 @@ class _Projection:
                             add(part, numbers)
 
     def _without(self, name: str, conds: Mapping[Cond, Numbers]) -> dict[Cond, Numbers]:
-        """Conditions on the other symbols: there is a size for `name` with which `conds` hold."""
+        """Eliminates the symbol `name`: conditions under which some size of it satisfies `conds`."""
         x = symbols_in(*conds)[name]
         try:
             for way in (self._solved, _by_cases, self._by_choices, _by_small_cases):
@@ -205,7 +208,7 @@ class _Projection:
             return {}
 
     def _solved(self, x: Dim, name: str, conds: Mapping[Cond, Numbers]) -> dict[Cond, Numbers] | None:
-        """By an equality that says what it is."""
+        """Elimination of a symbol by an equality that can be solved for it; None without one."""
         found: dict[Cond, Numbers]
         for cond, numbers in conds.items():
             solved = (
@@ -231,7 +234,7 @@ class _Projection:
         return None
 
     def _by_choices(self, x: Dim, name: str, conds: Mapping[Cond, Numbers]) -> dict[Cond, Numbers] | None:
-        """By trying the members of alternatives one by one, where these are few."""
+        """Elimination of a symbol by a case split over the alternatives of a condition; None if too many."""
         alternatives = [c for c in conds if c.kind == "or"]
         if not alternatives or prod(len(c.args) for c in alternatives) > budget.MAX_COMBINED:
             return None
@@ -251,7 +254,7 @@ def _add(conds: dict[Cond, Numbers], cond: Cond, numbers: Iterable[int]) -> None
 
 
 def _by_cases(x: Dim, name: str, conds: Mapping[Cond, Numbers]) -> dict[Cond, Numbers] | None:
-    """By trying all its values, where they are few: a flag is 0 or 1."""
+    """Elimination of a symbol by a case split over its values, if these are few."""
     values = _values(x, conds)
     if (
         not values
@@ -264,7 +267,9 @@ def _by_cases(x: Dim, name: str, conds: Mapping[Cond, Numbers]) -> dict[Cond, Nu
 
 
 def _by_small_cases(x: Dim, name: str, conds: Mapping[Cond, Numbers]) -> dict[Cond, Numbers] | None:
-    """Elimination of the symbol from the conditions that are small enough. The result is weaker, and never wrong."""
+    """Elimination of a symbol from the small conditions only, which loses what the large ones imply. The result is
+    weaker, and never wrong.
+    """
     values = _values(x, conds)
     kept: dict[Cond, Numbers] = {}
     left = budget.MAX_PROJECTED
@@ -276,7 +281,7 @@ def _by_small_cases(x: Dim, name: str, conds: Mapping[Cond, Numbers]) -> dict[Co
 
 
 def _values(x: Dim, conds: Collection[Cond]) -> range:
-    """All values of a size, where they are few; empty where they are not."""
+    """All values of a symbol, if these are few; else an empty range."""
     tops = [c.args[0].const for c in conds if c.kind == ">=" and c.args[0] + x is constant(c.args[0].const)]
     if not tops or x.lo is None or min(tops) - x.lo >= budget.MAX_CASES:
         return range(0)
@@ -284,7 +289,7 @@ def _values(x: Dim, conds: Collection[Cond]) -> range:
 
 
 def _by_bounds(x: Dim, name: str, conds: Mapping[Cond, Numbers]) -> dict[Cond, Numbers]:
-    """By the bounds that conditions state: the lowest is not above the highest."""
+    """Elimination of a symbol from bounds: every lower bound is at most every upper bound."""
     ((mono, _),) = x.terms
     lows: list[tuple[Dim, Numbers]] = [] if x.lo is None else [(constant(x.lo), ())]
     highs: list[tuple[Dim, Numbers]] = []
@@ -307,13 +312,15 @@ def _by_bounds(x: Dim, name: str, conds: Mapping[Cond, Numbers]) -> dict[Cond, N
 
 
 def _at_most(dim: Dim, name: str) -> Cond:
-    """Necessary condition for a term >= 0 on the other symbols. It uses the upper bound of the summands with `name` in them."""
+    """A condition without the symbol `name` that is necessary for ``dim >= 0``. It uses the upper bound of the summands
+    with `name` in them.
+    """
     inside = from_terms({m: c for m, c in dim.terms if name in make_dim(((m, 1),), 0).free}, 0)
     return TRUE if inside.hi is None else ge(dim - inside + inside.hi, 0)
 
 
 def _linked(conds: Mapping[Cond, Numbers], inputs: frozenset[str]) -> Iterator[dict[Cond, Numbers]]:
-    """The groups of conditions that share symbols other than inputs."""
+    """Groups of conditions connected by symbols that are not inputs."""
     by_name: dict[str, list[Cond]] = {}
     for cond in conds:
         for name in cond.free - inputs:

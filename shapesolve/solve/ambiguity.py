@@ -1,4 +1,4 @@
-"""Broadcasts that stay open: two sizes that may be equal, or one of them 1."""
+"""Ambiguities: broadcasts of two sizes that may be equal or 1, undecided by the constraints."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OpenPair = tuple[Dim, Dim, str, str]
 
 
 class Case(NamedTuple):
-    """A way in which an open pair may turn out: condition, resulting size, small sizes as an example."""
+    """One possible case of an ambiguous broadcast: condition, resulting size, example sizes."""
 
     cond: Cond
     result: Dim
@@ -32,7 +32,7 @@ class Case(NamedTuple):
 
 
 class Ambiguity(NamedTuple):
-    """A pair that is not settled: what remains possible, where, and the assumption that would settle it."""
+    """An ambiguous broadcast: two sizes, possible cases, nodes, and an assumption that decides it."""
 
     pair: tuple[Dim, Dim]
     cases: tuple[Case, ...]
@@ -58,7 +58,7 @@ def find_ambiguities(
     *,
     strict: bool = False,
 ) -> tuple[Ambiguity, ...]:
-    """The open pairs that the constraints do not settle, one per distinct pair, in graph order.
+    """The broadcast pairs that the constraints leave undecided, one per distinct pair, in graph order.
 
     A size against a constant gives the constant either way; it is listed only when `strict`. A pair that each case of an
     earlier one settles is not listed: its nodes stand with those of that one.
@@ -99,14 +99,14 @@ def find_ambiguities(
 
 
 def _always_equal(a: Dim, b: Dim, engine: Engine) -> bool:
-    """True if two sizes, of them at least one a choice, are proved equal at all sizes of few symbols."""
+    """True if two sizes, at least one a choice, are proved equal; only few symbols are tried."""
     cond = eq(a, b)
     chosen = any(atom.kind == "ite" for atom in atoms_of(cond))
     return chosen and len(cond.free) <= 3 and short_form(cond, engine).is_true
 
 
 def _settles(earlier: Ambiguity, a: Dim, b: Dim) -> bool:
-    """True if every possible outcome of an open pair settles this one as well."""
+    """True if deciding an earlier ambiguity, either way, also decides the pair `a`, `b`."""
     for case in earlier.cases:
         facts = Facts()
         if not facts.assume(case.cond, 0) or not _is_settled(facts.dim(a), facts.dim(b), strict=False):
@@ -123,7 +123,7 @@ def _is_settled(a: Dim, b: Dim, strict: bool) -> bool:
 def _possible_cases(
     a: Dim, b: Dim, residue: Residue, links: Mapping[str, Sequence[Cond]], engine: Engine, examples: _Examples
 ) -> list[Case]:
-    """The cases that the constraints leave; one that is not excluded stays."""
+    """The cases of an ambiguous pair that the constraints do not exclude."""
     cases = []
     near = [] if engine.is_spent else nearby(a.free | b.free, links)
     for cond, result in ((eq(a, b), a), (eq(a, 1), b), (eq(b, 1), a)):
@@ -137,13 +137,13 @@ def _possible_cases(
 
 
 class _Examples:
-    """Sizes that no constraint excludes, for as many cases as is cheap."""
+    """Completes example sizes for cases and checks them, within a budget."""
 
     def __init__(self, residue: Residue) -> None:
         self.residue, self.left = residue, budget.MAX_SEARCH_WORK
 
     def checked(self, model: Model) -> Mapping[str, int]:
-        """All sizes that follow from a model, nothing where these break a constraint."""
+        """The model with all sizes that follow from it; empty if these break a constraint."""
         if self.left <= 0:
             return {}
         self.left -= len(self.residue.stated)
@@ -152,5 +152,5 @@ class _Examples:
 
 
 def _suggested(cases: Sequence[Case], a: Dim, b: Dim) -> Cond:
-    """The assumption to propose: equal sizes where that is possible."""
+    """The assumption to propose for an ambiguity: equal sizes, if that case is possible."""
     return next((c.cond for c in cases if c.cond is eq(a, b)), cases[0].cond)

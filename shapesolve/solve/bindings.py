@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Reason(NamedTuple):
-    """Reason for a symbol's one size: an assumption in words, and the constraints behind it. The assumption is None when the
+    """Reason why a symbol has one size: an assumption in words, and the constraints behind it. The assumption is None when the
     size is forced.
     """
 
@@ -34,7 +34,7 @@ def find_bindings(
 
 
 class Bindings(Mapping[str, int]):
-    """Symbol -> size, for the symbols that have only one.
+    """Maps each symbol that can have only one size to that size.
 
     A symbol that must be 64 or 1 is bound to 64 under the assumption that it is not 1 (`why` says so), unless
     `mode` is ``"strict"``. Such bindings inform; shapes are not changed by them.
@@ -69,13 +69,13 @@ class Bindings(Mapping[str, int]):
             self._assumed[name] = assumed
 
     def _granted(self, numbers: Iterable[int]) -> tuple[str, ...]:
-        """The assumptions among these constraints."""
+        """Texts of the assumptions among these constraints."""
         stated = self._residue.constraints
         found = [n for n in sorted(numbers) if stated.rows[n].role == "assumption"]
         return tuple(dict.fromkeys(stated.numbered(n).assumption for n in found))
 
     def _chain(self, conds: list[tuple[Cond, frozenset[int]]], wanted: set[str], mode: str) -> bool:
-        """Bind symbols that conditions on a single symbol leave one size. True if anything changed."""
+        """Binds symbols by conditions on one symbol, which can bind further ones. True if anything changed."""
         univariate: dict[str, list[tuple[Cond, frozenset[int], tuple[str, ...]]]] = {}
         for c, causes in conds:
             bound = sorted(n for n in c.free if n in self._sizes)
@@ -120,7 +120,7 @@ class Bindings(Mapping[str, int]):
         return True
 
     def _inherit(self, wanted: list[str]) -> None:
-        """A symbol that the facts express by bound ones is bound with them."""
+        """Binds symbols whose expression (by the facts) has only bound symbols."""
         facts = self._residue.facts
         for name in wanted:
             to: Dim | None = facts.substitution.get(name)
@@ -158,7 +158,7 @@ class Bindings(Mapping[str, int]):
 
     @property
     def assumed(self) -> Mapping[str, str]:
-        """The bindings that rest on an assumption: symbol -> assumption in words."""
+        """The bindings that depend on an assumption: symbol -> assumption in words."""
         return {name: " and ".join(texts) for name, texts in sorted(self._assumed.items())}
 
     def __repr__(self) -> str:
@@ -170,7 +170,7 @@ def _bindings(
     assumed: dict[str, tuple[str, ...]],
     causes: Mapping[str, tuple[Constraint, ...]],
 ) -> Bindings:
-    """The bindings that a pickle holds: sizes, assumptions, and the constraints behind each."""
+    """Restores pickled bindings from sizes, assumptions, and the constraints behind each."""
     made = Bindings.__new__(Bindings)
     made._sizes, made._assumed = sizes, assumed
     made._constraints = ConstraintSet(tuple(c for found in causes.values() for c in found))
@@ -182,7 +182,7 @@ def _bindings(
 
 
 def listed_sizes(c: Cond, name: str) -> set[int] | None:
-    """The sizes that a condition on one symbol allows when it lists them, else None."""
+    """The sizes that a condition on one symbol allows, if it is a list of sizes; else None."""
     if c.kind == "==":
         solved = c.solved()
         if solved is not None and solved[0] == name and solved[1].value is not None:

@@ -19,7 +19,7 @@ from .search import Contradiction, Model, learned, satisfies, symbol_of
 
 
 def decide(conds: Sequence[Cond], residue: Residue, regular: Regular) -> Model | None:
-    """Sizes at which all `conds` hold, or None when that is not found out. `residue` is what the facts leave of them,
+    """Searches sizes at which all `conds` hold, by case splits; None if undecided. `residue` is what the facts leave of them,
     `regular` is kept from query to query.
 
     Raises `Contradiction` when there are none.
@@ -38,7 +38,7 @@ class _Cases:
         self.cases, self.size = budget.MAX_CASES, budget.MAX_CHEAP_SIZE
 
     def model(self, residue: Residue, names: Iterable[str]) -> Model | None:
-        """A model of what the facts and their residue say, with sizes for these names. Raises `Contradiction`."""
+        """A model of the facts and the residual conditions, with sizes for these names. Raises `Contradiction`."""
         self.cases -= 1
         conds = _open(residue.conds)
         units = [c for c in conds if c.kind != "or" and c not in residue.conds]
@@ -78,7 +78,7 @@ class _Cases:
     def _paired(
         self, conds: Sequence[Cond], by_name: Mapping[str, Sequence[Cond]], facts: Facts
     ) -> Sequence[Cond]:
-        """The conditions with equalities of products as those of their factors. The factors must be known not to be 0."""
+        """Replaces equations of products by equations of their factors. The factors must be known not to be 0."""
 
         def holds(need: Cond) -> bool:
             if facts.cond(need).is_true:
@@ -98,7 +98,7 @@ class _Cases:
         return found
 
     def _sizes(self, name: str, conds: Sequence[Cond], facts: Facts) -> Solutions | None:
-        """The sizes of a symbol that conditions on it alone allow. Raises `Contradiction` when there are none."""
+        """The sizes of a symbol that the conditions on it alone allow. Raises `Contradiction` when there are none."""
         lo, _ = facts.bounds(symbol_of(name, conds))
         found = None if lo is None else self.regular.solutions(conds, name, lo)
         if found is not None and not len(found.sizes):
@@ -106,7 +106,7 @@ class _Cases:
         return found
 
     def _tried(self, branches: Iterable[Cond], conds: Sequence[Cond]) -> Model | None:
-        """A model of one of the cases. Raises `Contradiction` when none of them has one."""
+        """A model of the first case that has one; None if none is found. Raises `Contradiction` when none of them has one."""
         undecided = False
         names = frozenset[str]().union(*(c.free for c in conds))
         for branch in branches:
@@ -125,7 +125,7 @@ class _Cases:
 
 
 def _open(conds: Iterable[Cond]) -> list[Cond]:
-    """Removes alternatives with a stated member, and members whose opposite is stated. Raises `Contradiction` when no member
+    """Simplifies alternatives by the other conditions: drops members that these exclude. Raises `Contradiction` when no member
     is left.
     """
     stated = {c for c in conds if c.kind != "or"}
@@ -142,7 +142,7 @@ def _open(conds: Iterable[Cond]) -> list[Cond]:
 
 
 def _completed(model: Mapping[str, int], residue: Residue, names: Iterable[str]) -> Model:
-    """With sizes of the symbols that nothing restricts, and of those that the facts replaced."""
+    """Extends a model by symbols that nothing restricts, and by those that the facts substitute."""
     facts = residue.facts
     full = dict(model)
     replaced = facts.substitution
@@ -168,7 +168,7 @@ def _branches(
 
 
 def _guesses(several: Sequence[Cond], facts: Facts) -> list[Cond]:
-    """Least sizes to try for the symbol that has the largest of them. The others follow, or are guessed next."""
+    """Cases for one symbol: small sizes from its lower bound on. The others follow, or are guessed next."""
     least: dict[str, int] = {}
     for name in sorted(frozenset[str]().union(*(c.free for c in several))):
         lo, _ = facts.bounds(symbol_of(name, several))
@@ -181,8 +181,8 @@ def _guesses(several: Sequence[Cond], facts: Facts) -> list[Cond]:
 
 
 def factor_pairs(cond: Cond, facts: Facts) -> list[Cond] | None:
-    """The ways in which ``c*a*b + d*a + e*b + f == 0`` can hold, by factors. It is ``(c*a + e)*(c*b + d) == d*e - c*f``: one
-    way for each way to write that number as a product. None for a condition of another form.
+    """Case split of ``c*a*b + d*a + e*b + f == 0`` by factor pairs; None for other conditions. It is ``(c*a + e)*(c*b +
+    d) == d*e - c*f``: one way for each way to write that number as a product. None for a condition of another form.
     """
     if cond.kind != "==":
         return None
@@ -198,13 +198,13 @@ def factor_pairs(cond: Cond, facts: Facts) -> list[Cond] | None:
     first, second = of_atom(a).scale(c) + e, of_atom(b).scale(c) + d
     if not number:
         return [eq(first, 0), eq(second, 0)]
-    ways = []
+    cases = []
     for factor in _divisors(abs(number)):
         for signed in (factor, -factor):
             way = facts.cond(all_of((eq(first, signed), eq(second, number // signed))))
             if not way.is_false:
-                ways.append(way)
-    return ways
+                cases.append(way)
+    return cases
 
 
 def _divisors(number: int) -> list[int]:
@@ -213,7 +213,7 @@ def _divisors(number: int) -> list[int]:
 
 
 def _choices(cond: Cond) -> Iterable[tuple[Cond, Cond]]:
-    """Conditions that decide the choices inside a condition, each with its opposite."""
+    """Conditions of the if-then-else terms inside a condition, each with its opposite."""
     for atom in atoms_of(cond):
         test = (
             atom.args[0] if atom.kind == "ite"

@@ -1,4 +1,4 @@
-"""`Checker`: which requirements are broken at given input sizes, exactly and in microseconds."""
+"""`Checker`: finds the requirements that input sizes break, exactly and fast."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Broken:
 
 
 class Checker:
-    """Evaluates what `Accepted` says: empty inputs are judged as exactly as others."""
+    """Finds the requirements that given input sizes break; empty inputs included."""
 
     def __init__(
         self,
@@ -84,14 +84,16 @@ class Checker:
         return [Broken(cond, tuple(numbered(n) for n in numbers)) for _, cond, numbers in found]
 
     def forget(self) -> None:
-        """Drop what is remembered of sizes seen before."""
+        """Clears the cache of results for earlier sizes."""
         self._found.clear()
         self._last = None
 
     def _after(
         self, key: tuple[int | None, ...], sizes: Mapping[str, int]
     ) -> list[tuple[int, Cond, Sequence[int]]]:
-        """Violations at sizes that differ in few from the last. Only tests that read those are made again."""
+        """Violations, reusing the result of the previous call if few sizes differ. Only tests that read those are made
+        again.
+        """
         if self._last is None:
             return self._find(sizes, self._tests)
         changed = [name for name, new, old in zip(self._names, key, self._last, strict=True) if new != old]
@@ -127,7 +129,7 @@ class Checker:
 
 
 def _judged(cond: Cond, sizes: Mapping[str, int]) -> bool | None:
-    """Truth of a condition that has a part without a value: what settles it nevertheless."""
+    """Truth of a condition with a part that has no value (division by 0), decided by its other parts."""
     held = cond.evaluate(sizes)
     if held is None and not cond.free <= sizes.keys():
         try:

@@ -15,7 +15,7 @@ from ..propagate import budget
 
 
 def by_symbol(conds: Iterable[Cond]) -> dict[str, list[Cond]]:
-    """The conditions about each symbol."""
+    """The conditions on each symbol."""
     found: dict[str, list[Cond]] = {}
     for c in dict.fromkeys(conds):
         for name in sorted(c.free):
@@ -24,12 +24,12 @@ def by_symbol(conds: Iterable[Cond]) -> dict[str, list[Cond]]:
 
 
 def cone(names: Iterable[str], conds: Iterable[Cond]) -> list[Cond]:
-    """Those of `conds` that are connected to the symbols `names`, directly or through others."""
+    """Cone of influence: those of `conds` connected to the symbols `names`, directly or through others."""
     return reached(names, by_symbol(conds))
 
 
 def reached(names: Iterable[str], links: Mapping[str, Iterable[Cond]]) -> list[Cond]:
-    """The `cone` of the symbols in conditions that are sorted by symbol already (see `by_symbol`)."""
+    """`cone`, with the conditions given by symbol (see `by_symbol`)."""
     found: dict[Cond, None] = {}
     seen = set(names)
     stack = list(seen)
@@ -67,7 +67,7 @@ def nearby(
 
 
 def components(conds: Iterable[Cond]) -> list[list[Cond]]:
-    """The groups of `conds` that share no symbols, each in canonical order."""
+    """Connected components of `conds`: groups that share no symbols, each in canonical order."""
     left = dict.fromkeys(sorted((c for c in conds if not c.is_true), key=order_of))
     groups, links = [], by_symbol(left)
     while left:
@@ -104,5 +104,5 @@ def _broadcasts_in(cond: Cond) -> tuple[Atom, ...]:
 
 
 def order_of(c: Cond) -> Any:
-    """A sort key, the same in every process."""
+    """Sort key of a condition, the same in every process."""
     return c.order

@@ -44,7 +44,7 @@ def minimal_cores(
 
 
 def _distinct(constraints: Sequence[Stated], candidates: Iterable[int]) -> list[int]:
-    """The first of each condition: a second node that says the same adds nothing to a contradiction."""
+    """The first constraint of each distinct condition; repetitions add nothing to a contradiction."""
     first: dict[Cond, int] = {}
     for n in sorted(set(candidates)):
         first.setdefault(need(constraints[n]), n)

@@ -1,10 +1,10 @@
-"""`Effort`: how much engines were asked, counted so that who tries things can keep to a budget."""
+"""`Effort`: counts the work of solver queries, for budgets that several engines share."""
 
 from __future__ import annotations
 
 
 class Effort:
-    """Counts the questions that had to be answered by engines which share it.
+    """Counts the work of solver queries.
 
     Attributes:
         spent: what they cost, in nodes that are lowered in about the same time.
@@ -14,5 +14,5 @@ class Effort:
         self.spent = 0
 
     def count(self, relations: int) -> None:
-        """Counts a query with this number of relations."""
+        """Adds the cost of a query with this number of relations."""
         self.spent += 150 + 8 * relations  # as measured

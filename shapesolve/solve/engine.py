@@ -1,4 +1,5 @@
-"""The one module that knows Z3's options. It turns questions about conditions into verdicts.
+"""`Engine`: decides conditions, with Z3 where nothing cheaper does; the only module with Z3's options. It turns
+questions about conditions into verdicts.
 
 Each query runs in a fresh private context over nothing but the conditions connected to it, in canonical
 order, under a resource limit: a verdict depends on the question alone. What Z3 cannot answer is an `unknown`,
@@ -168,7 +169,7 @@ class Engine:
 
     @property
     def is_spent(self) -> bool:
-        """True if no cheap query is answered any more."""
+        """True if the budget for cheap queries is used up."""
         return self._work > budget.MAX_CHEAP_WORK
 
     # ------------------------------------------------------------------ one connected group of conditions
@@ -193,7 +194,9 @@ class Engine:
         return found
 
     def _legal(self, conds: Iterable[Cond]) -> tuple[list[Cond], bool]:
-        """Conditions that make the broadcasts in `conds` legal, as far as certain. The flag is True if that is all of them."""
+        """Conditions that make the broadcasts in `conds` legal; second value: True if none is left out. The flag is
+        True if that is all of them.
+        """
         needed = legal_broadcasts(conds)
         if self.certain is None or not needed:
             return needed, True
@@ -222,8 +225,8 @@ class Engine:
         limit = min(self.rlimit, budget.CHEAP_RLIMIT) if cheap else self.rlimit
         reason = ""
         is_large = size > budget.MAX_CHEAP_ASKED
-        for way in _WAYS[:1] if is_large else _CHEAP_WAYS if cheap else _WAYS:
-            answer = _ask(conds, limit, way)
+        for options in _ALL_OPTIONS[:1] if is_large else _CHEAP_OPTIONS if cheap else _ALL_OPTIONS:
+            answer = _ask(conds, limit, options)
             if answer.unsat:
                 return answer
             if answer.sat:
@@ -231,14 +234,16 @@ class Engine:
                 return Answer("sat", shrink(model, conds) if cheap else self._small(conds, model, limit))
             reason = reason or answer.reason
         for top in () if cheap or is_large else budget.SMALL_DOMAINS:
-            answer = _ask(conds, limit, Way(native=False, core=False), top)
+            answer = _ask(conds, limit, Options(native=False, core=False), top)
             if answer.sat:
                 return Answer("sat", shrink(answer.model or {}, conds))
         self._failures += cheap
         return Answer("unknown", reason=reason)
 
     def _without_z3(self, conds: Sequence[Cond]) -> Model | None:
-        """A model at a few likely sizes, then by cases, then at more sizes. Raises `Contradiction` when there is none."""
+        """Searches a model without Z3: at likely sizes, then by cases, then at more sizes. Raises `Contradiction` when
+        there is none.
+        """
         search = Search(conds)
         model = search.model(budget.SEARCH_TRIES // 10)
         if model is not None:
@@ -259,11 +264,11 @@ class Engine:
         return self._regular.same(some, others, name, least) if self.shortcuts else None
 
     def _small(self, conds: tuple[Cond, ...], model: Model, limit: int) -> Model:
-        """A model that a person likes to read: small numbers."""
+        """A model with smaller numbers than the given one."""
         small = sum(c.size for c in conds) <= budget.MAX_CHEAP_ASKED
         if small and max(map(abs, model.values()), default=0) > budget.SMALL_DOMAINS[0]:
             for top in budget.SMALL_DOMAINS:
-                answer = _ask(conds, min(limit, budget.CHEAP_RLIMIT), _CHEAP_WAYS[0], top)
+                answer = _ask(conds, min(limit, budget.CHEAP_RLIMIT), _CHEAP_OPTIONS[0], top)
                 if answer.sat and answer.model is not None:
                     model = answer.model
                     break
@@ -304,7 +309,7 @@ class Engine:
         return everything
 
     def _extremum(self, dim: Dim, given: Sequence[Cond]) -> int | None:
-        """The least value of `dim` where `given` hold, proved; None when there is none or it is not found.
+        """The proved least value of `dim` where `given` hold; None if unbounded or not found.
 
         Found by questions of which each has a budget: Z3's own optimizer heeds none.
         """
@@ -349,8 +354,8 @@ def _solver(z3: Any, ctx: Any, limit: int, *, core: bool = False) -> Any:
     return solver
 
 
-class Way(NamedTuple):
-    """A strategy of asking Z3, with its own ``//`` or with the definition of a quotient. It uses Z3's core alone or its own
+class Options(NamedTuple):
+    """Options of a Z3 query: encoding of ``//`` and choice of tactic. It uses Z3's core alone or its own
     choice.
     """
 
@@ -360,19 +365,19 @@ class Way(NamedTuple):
 
 #: The core answers nearly all questions, by a count of work alone. What Z3 chooses for integers that are multiplied turns them
 #: into bits first, which may take a hundred times as long, and proves more of divisibility.
-_CHEAP_WAYS = (Way(True, True), Way(False, True))
-_WAYS = (Way(True, True), Way(True, False), Way(False, False))
+_CHEAP_OPTIONS = (Options(True, True), Options(False, True))
+_ALL_OPTIONS = (Options(True, True), Options(True, False), Options(False, False))
 
 
-def _ask(conds: Sequence[Cond], limit: int, way: Way, top: int | None = None) -> Answer:
+def _ask(conds: Sequence[Cond], limit: int, options: Options, top: int | None = None) -> Answer:
     """One query in a fresh context. With `top`, symbols are at most that (and `unsat` means nothing)."""
     import z3
 
     from ..expr.z3_bridge import Z3Scope
 
     try:
-        scope = Z3Scope(native=way.native)
-        solver = _solver(z3, scope.ctx, limit, core=way.core)
+        scope = Z3Scope(native=options.native)
+        solver = _solver(z3, scope.ctx, limit, core=options.core)
         solver.add([scope.formula(c) for c in conds])
         solver.add(scope.definitions)
         if top is not None:
@@ -388,7 +393,7 @@ def _ask(conds: Sequence[Cond], limit: int, way: Way, top: int | None = None) ->
 
 
 def _why_unknown(reason: str) -> str:
-    """Reason for a missing answer of Z3, from its text. Its API has no code for it: nowhere else are these words read."""
+    """Text of the reason why Z3 gave no answer. Its API has no code for it: nowhere else are these words read."""
     if "canceled" in reason or "resource" in reason:
         return "the solver's budget was used up"
     return "the solver gave up" + (f": {reason}" if reason and reason != "unknown" else "")

@@ -19,7 +19,7 @@ K = TypeVar("K", bound=Hashable)
 
 @dataclass(frozen=True, slots=True)
 class Equality:
-    """Dims that are equal for every input; the first is the form that shapes use."""
+    """Dims that are equal for every input; the first is the form used in shapes."""
 
     members: tuple[Dim, ...]
 
@@ -117,7 +117,7 @@ def equal_sizes(
 
 
 def _alike(dims: Sequence[Dim], residue: Residue) -> list[list[Dim]]:
-    """Groups of different dims that have the same value at a few sizes that the constraints allow."""
+    """Groups of different dims that are equal at sample sizes: candidates for a proof."""
     conds = [c for c in residue.conds if c.free]
     names = sorted(set().union(*(d.free for d in dims), *(c.free for c in conds)))
     linked = {n for c in conds for n in c.free}
@@ -140,7 +140,7 @@ def _alike(dims: Sequence[Dim], residue: Residue) -> list[list[Dim]]:
 def _merge(
     classes: dict[Dim, dict[Dim, None]], groups: Iterable[Sequence[Dim]], residue: Residue, engine: Engine
 ) -> None:
-    """Join the classes of those members of each group that are proved equal to an earlier one."""
+    """Merges the classes of dims in a group that are proved equal."""
     queries, links = 0, by_symbol(residue.conds)
     for group in groups:
         kept: list[Dim] = []

@@ -1,4 +1,4 @@
-"""A contract for others: the programs that check it, a Python function of sizes, SMT-LIB."""
+"""Exports a contract: as `Program` for generated checkers, as Python function, as SMT-LIB."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def sizes_source(contract: Contract, name: str) -> str:
-    """Source of a Python function that takes sizes by keyword. It returns the texts of the terms that they break."""
+    """Python source of a checker function that takes sizes by keyword. It returns the texts of the terms that they break."""
     return python_source(sizes_program(contract), name)
 
 
@@ -36,12 +36,12 @@ def smtlib_source(contract: Contract) -> str:
 
 
 def sizes_program(contract: Contract) -> Program:
-    """The checker that is given a size for each symbol of a contract."""
+    """A checker program whose parameters are the contract's symbols."""
     return Program(contract.symbols, {}, {}, (), tuple(_needed(_terms(contract))))
 
 
 def shapes_program(contract: Contract, declared: Mapping[str, Shape], others: Iterable[str] = ()) -> Program:
-    """The checker that is given shapes of inputs, which are declared so.
+    """A checker program whose parameters are the shapes of inputs.
 
     Raises `ValueError` where these do not determine the size of a symbol that the contract or a declaration speaks of.
     """
@@ -58,7 +58,7 @@ def shapes_program(contract: Contract, declared: Mapping[str, Shape], others: It
 def outputs_program(
     declared: Mapping[str, Shape], named: Iterable[tuple[str, Dim]], outputs: Mapping[str, Shape | None]
 ) -> Program:
-    """The program of the shapes of outputs at accepted shapes of inputs, which are declared so.
+    """A program that computes output shapes from accepted input shapes.
 
     `named` are sizes that have a name, in terms of inputs and those before. Outputs with other names are left out.
     """
@@ -101,7 +101,7 @@ def _terms(contract: Contract) -> Iterator[Step]:
 
 
 def _needed(steps: Iterable[Step], outside: Iterable[str] = ()) -> list[Step]:
-    """Without sizes that neither a condition nor what is `outside` speaks of."""
+    """The steps without definitions that neither a check nor the names `outside` use."""
     kept: list[Step] = []
     used = set(outside)
     for step in reversed(list(steps)):
@@ -112,7 +112,7 @@ def _needed(steps: Iterable[Step], outside: Iterable[str] = ()) -> list[Step]:
 
 
 class _Reading:
-    """Symbols' sizes read from the shapes of inputs, as `check_inputs` does."""
+    """Steps that compute the symbols' sizes from the shapes of inputs."""
 
     def __init__(self, declared: Mapping[str, Shape]) -> None:
         names = {n for shape in declared.values() for d in shape for n in d.free}
@@ -130,7 +130,7 @@ class _Reading:
         self.known: dict[str, int] = {}
 
     def steps(self) -> Iterator[Step]:
-        """Names first, where they occur alone; then those in an expression that is linear in one unknown."""
+        """Definitions of plain symbols, then of symbols in linear expressions, and checks of the rest."""
         first: dict[int, None] = {}
         for i, (place, d, _) in enumerate(self.declared):
             if d.name is not None and d.name not in self.known:
@@ -167,5 +167,5 @@ class _Reading:
 
 
 def unless_defined(cond: Cond, undefined: Mapping[str, Cond] | None = None) -> Cond:
-    """The condition, which is false where it has no value: a declared size must be one."""
+    """The condition, changed to be false where it has no value (division by 0)."""
     return ~unless_undefined(~cond, undefined)

@@ -1,5 +1,6 @@
 # compiled: see CONTRIBUTING.md
-"""Conditions on one size, decided exactly. Beyond some size their truth repeats; up to there a table gives it.
+"""Exact decision of conditions on one symbol: expressions become linear per remainder of a period. Beyond some size
+their truth repeats; up to there a table gives it.
 
 Along each remainder of a common multiple of the divisors, an expression of quotients by constants, choices and maxima of
 one symbol is linear from some size on. Where that is worked out, a finite table is the whole truth. The remainders of a
@@ -30,7 +31,7 @@ class Solutions(NamedTuple):
 
 
 class _Irregular(Exception):
-    """The expression does not become linear along remainders, or only for a period that is too long."""
+    """Raised for an expression that is not linear per remainder, or only for a period that is too long."""
 
 
 class _EventualValue(NamedTuple):
@@ -53,7 +54,7 @@ class _EventualTruth(NamedTuple):
 
 
 class Regular:
-    """Answers questions about conditions on one symbol; what it learns of their parts is kept."""
+    """Decides conditions on one symbol; values of subterms are cached."""
 
     def __init__(self) -> None:
         self.memo: dict[Atom, _EventualValue] = {}
@@ -102,7 +103,7 @@ class Regular:
         return sizes[held], values[held], Fraction(int(value.slope[0]), len(value.base))
 
     def value(self, dim: Dim) -> _EventualValue:
-        """The eventually linear value of an expression."""
+        """The eventually linear value of an expression in one symbol."""
         self._learn(dim)
         return self._dim(dim)
 
@@ -194,7 +195,7 @@ def _is_curved(dim: Dim) -> bool:
 
 
 def _without_remainders(dim: Dim) -> tuple[Dim, _EventualValue]:
-    """A sum without its remainders of polynomials by constants, and these together. A remainder is ``n - k*(n//k)``."""
+    """Splits a sum into remainders of polynomials by constants, and the rest. A remainder is ``n - k*(n//k)``."""
     rest, found = dim, _constant(0)
     for mono, c in dim.terms:
         if len(mono) > 1 or mono[0].kind != "//":
@@ -238,7 +239,7 @@ def _common(*periods: int) -> int:
 
 
 def _spread(value: _EventualValue, period: int) -> _EventualValue:
-    """The same for a multiple of its period."""
+    """The same value with a period that is a multiple of its own."""
     times = period // len(value.base)
     if times == 1:
         return value
@@ -273,7 +274,7 @@ def _quotient(n: _EventualValue, divisor: Dim) -> _EventualValue:
 
 
 def _compared(kind: str, d: _EventualValue) -> _EventualTruth:
-    """The relation of `d` with 0, from where the slope dominates the offset."""
+    """Truth of ``d == 0``, ``d != 0`` or ``d >= 0`` by size."""
     steep = d.slope != 0
     if kind == ">=":
         held = np.where(steep, d.slope > 0, d.base >= 0)

@@ -1,6 +1,6 @@
-"""`Program`: what a generated checker computes, the same for every language that it is written in.
+"""`Program`: steps of a generated checker, independent of the target language.
 
-Sizes get names one after the other, and conditions over them are tested; each broken one is told by its text.
+Sizes get names one after the other, and conditions over them are tested; each broken one is reported by its text.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Place = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Define:
-    """A symbol has this size."""
+    """Step: gives a symbol its size."""
 
     name: str
     dim: Dim
@@ -27,7 +27,7 @@ class Define:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A condition and the message where it is violated."""
+    """Step: a condition, with the message if it is violated."""
 
     cond: Cond
     text: str
@@ -38,7 +38,7 @@ Step = Define | Check
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A checker of sizes (`parameters`) or of shapes of inputs, or a function of shapes of outputs.
+    """A checker of sizes or input shapes, or a function that computes output shapes.
 
     Attributes:
         parameters: symbols whose sizes are given.
@@ -60,25 +60,25 @@ class Program:
 
 
 class Identifiers:
-    """Distinct identifiers for symbols, and others that are nothing's yet."""
+    """Distinct identifiers for symbols and for temporaries."""
 
     def __init__(self, taken: Iterable[str], form: Callable[[str], str]) -> None:
         self._taken, self._form, self.of = set(taken), form, dict[str, str]()
         self._count = 0
 
-    def __call__(self, said: str) -> str:
-        """That of a symbol."""
-        if said not in self.of:
-            base = self._form(re.sub(r"\W", "_", said, flags=re.ASCII))
+    def __call__(self, symbol: str) -> str:
+        """The identifier of a symbol."""
+        if symbol not in self.of:
+            base = self._form(re.sub(r"\W", "_", symbol, flags=re.ASCII))
             identifier, k = base, 2
             while identifier in self._taken:
                 identifier, k = f"{base}_{k}" if not base.endswith("_") else f"{base}{k}_", k + 1
             self._taken.add(identifier)
-            self.of[said] = identifier
-        return self.of[said]
+            self.of[symbol] = identifier
+        return self.of[symbol]
 
     def fresh(self) -> str:
-        """A name for a part."""
+        """An unused identifier for a temporary."""
         while True:
             self._count += 1
             name = f"t{self._count}"
@@ -89,7 +89,7 @@ class Identifiers:
 
 @dataclass(frozen=True, slots=True)
 class Templates:
-    """Templates of one language for the steps of a program, for `str.format`.
+    """Format strings of one language for the steps of a program.
 
     Attributes:
         size, condition: name a part: its ``name`` and ``value``.
@@ -113,20 +113,20 @@ class Templates:
 
 
 def lines_of(program: Program, syntax: Syntax, templates: Templates, names: Identifiers) -> list[str]:
-    """The steps of a program."""
+    """The lines of source for a program's steps."""
 
-    def identifier(said: str) -> str:
-        if said not in program.places:
-            return names(said)
-        name, axis = program.places[said]
+    def identifier(symbol: str) -> str:
+        if symbol not in program.places:
+            return names(symbol)
+        name, axis = program.places[symbol]
         return templates.place.format(name=templates.literal(name), axis=axis)
 
     writer = CodeWriter(syntax, identifier, names.fresh)
     out = [templates.remark.format(ascii(program.limits)[1:-1])] if program.limits else []
 
-    def text(said: Dim | Cond) -> str:
+    def text(expression: Dim | Cond) -> str:
         before = len(writer.lets)
-        found = writer.text(said)
+        found = writer.text(expression)
         for let in writer.lets[before:]:
             form = templates.condition if let.is_condition else templates.size
             out.append(form.format(name=let.name, value=let.text))

@@ -27,9 +27,9 @@ from .engine import Engine
 
 @dataclass(frozen=True, slots=True)
 class Assumption:
-    """A condition that is taken for granted when a proof needs it, and is named then.
+    """A condition that a proof may assume if it needs it, and then names.
 
-    `usual`: nobody said so, inputs are like that mostly.
+    `usual`: not stated by the user, but true of most inputs.
     """
 
     text: str
@@ -38,7 +38,7 @@ class Assumption:
 
 
 def usual_assumptions(symbols: Iterable[Dim], *, not_one: bool = True) -> tuple[Assumption, ...]:
-    """For each input symbol: it is not empty; and if the author named it, it is not 1 (with `not_one`)."""
+    """Assumptions that each input symbol is not 0 and, if the author named it and `not_one`, not 1."""
     ordered = sorted(symbols, key=lambda d: d.name or "")
     found = [Assumption(str(c), c, usual=True) for c in (ge(d, 1) for d in ordered)]
     if not_one:
@@ -52,7 +52,7 @@ Sides = tuple[Dim, str, Dim]
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """The answer of a proof: `Proved`, `Refuted` or `Unknown`. True only when proved without an assumption.
+    """Result of a proof: `Proved`, `Refuted` or `Unknown`. True only when proved without an assumption.
 
     `assumptions` are those that a proof rests on, in words; `core` the constraints that it follows from. Both
     are empty for other answers.
@@ -72,13 +72,13 @@ class Proof:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Proved(Proof):
-    """It holds for every input that the model accepts and where `assumptions` hold. `core` are constraints that it follows
-    from. With assumptions it is not true as a truth value: an accepted input may make it false.
+    """Result: the claim holds for every input that the model accepts, under `assumptions`. `core` are constraints that
+    it follows from. With assumptions it is not true as a truth value: an accepted input may make it false.
     """
 
     @property
     def assuming(self) -> tuple[str, ...]:
-        """The assumptions, by the name that the proof is printed with."""
+        """The assumptions in words."""
         return self.assumptions
 
     def __repr__(self) -> str:
@@ -87,7 +87,7 @@ class Proved(Proof):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Refuted(Proof):
-    """It fails at the sizes `counterexample`, which the model accepts. `sides` are the values compared there."""
+    """Result: the claim fails at the accepted sizes `counterexample`. `sides` are the values compared there."""
 
     counterexample: Mapping[str, int] = field(default_factory=dict)
     sides: tuple[int, str, int] | None = None
@@ -95,7 +95,7 @@ class Refuted(Proof):
 
     @property
     def at(self) -> str:
-        """The sizes that matter to the claim, in words; empty where it fails at all sizes."""
+        """Text of the counterexample's sizes that matter to the claim; empty if it fails at all sizes."""
         names = self.shown if self.shown or self.sides else tuple(self.counterexample)
         return sizes_text(self.counterexample, names)
 
@@ -109,7 +109,7 @@ class Refuted(Proof):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Unknown(Proof):
-    """Neither proved nor refuted, and why."""
+    """Result: neither proved nor refuted, with the reason."""
 
     reason: str = ""
 
@@ -141,14 +141,14 @@ class Prover:
         self.assumptions = usual_assumptions(symbols) if assumptions is None else assumptions
 
     def equal(self, a: IntoDim, b: IntoDim) -> Proof:
-        """Proof that two dims are the same size for every input."""
+        """Proves or refutes that two dims are equal for every input."""
         a, b = as_dim(a), as_dim(b)
         if a is b:
             return Proved()
         return self.prove(eq(a, b), sides=(a, "==", b))
 
     def prove(self, cond: Cond, sides: Sides | None = None) -> Proof:
-        """Proof that `cond` holds for every input, or a refutation. `sides` are the dims to show when it does not (default:
+        """Proves or refutes that `cond` holds for every input. `sides` are the dims to show when it does not (default:
         those of a relation).
         """
         if cond.is_true:
@@ -182,7 +182,7 @@ class Prover:
     # ------------------------------------------------------------------ quantities
 
     def bounds(self, dim: Dim) -> tuple[int | None, int | None]:
-        """Bounds of a dim that hold for every input, as tight as they are found (None: none known)."""
+        """Proved bounds of a dim for every input, as tight as found (None: none known)."""
         now = self.facts.dim(dim)
         lo, hi = self.facts.bounds(now)
         given = cone(now.free, self.residue.conds)
@@ -226,7 +226,7 @@ class Prover:
         sides: Sides | None,
         first: Mapping[str, int] | None,
     ) -> Proof | None:
-        """The answer under assumptions; at the sizes `first` the condition fails without them.
+        """The answer under assumptions; `first` are sizes at which the condition fails without them.
 
         A condition that is itself one that nobody stated is not proved under it.
         """
@@ -257,7 +257,7 @@ class Prover:
         return Proved(tuple(assumed[j].text for j in used), core)
 
     def _is_one_of(self, goal: Cond, conds: Iterable[Cond]) -> bool:
-        """True if one of the conditions is equivalent to the goal, whatever the model is."""
+        """True if one of the conditions alone is equivalent to the goal."""
         alike = (c for c in conds if c.free == goal.free)
         entails = self.engine.entails
         return any(
@@ -273,10 +273,10 @@ class Prover:
         if self.residue.violates(full) or cond.evaluate(full) is True:
             return Unknown(reason="the counterexample that was found does not satisfy all constraints")
         shown = tuple(sorted(n for n in cond.free if n in full))
-        return Refuted(counterexample=full, sides=compared_at(sides_said(cond, sides), full), shown=shown)
+        return Refuted(counterexample=full, sides=compared_at(compared_sides(cond, sides), full), shown=shown)
 
     def _extended(self, cond: Cond, model: Mapping[str, int]) -> Mapping[str, int]:
-        """`model` with sizes of the symbols in `cond` that it need not speak of: a goal may fail at all sizes."""
+        """`model` with sizes for further symbols of `cond`."""
         names = set().union(*(self.facts.dim(d).free for d in symbols_in(cond).values())) - model.keys()
         if not names:
             return model
@@ -297,7 +297,7 @@ class Prover:
         return self._constraints(numbers)
 
     def _fewest(self, cond: Cond, numbers: Iterable[int]) -> Sequence[int]:
-        """Those constraints from which `cond` still follows, as few as the budget finds."""
+        """A small subset of the constraints from which `cond` still follows."""
         ordered = sorted(numbers)
         if len(ordered) > budget.MAX_CONDS:
             return ordered
@@ -308,8 +308,8 @@ class Prover:
         return tuple(self.constraints.numbered(n) for n in sorted(numbers))
 
 
-def sides_said(cond: Cond, sides: Sides | None) -> Sides | None:
-    """The two dims that a relation compares, by default those of its canonical form."""
+def compared_sides(cond: Cond, sides: Sides | None) -> Sides | None:
+    """The two sides of a relation, by default those of its canonical form."""
     if sides is not None or cond.kind not in _OPPOSITE:
         return sides
     a, b = sides_of(cond.args[0])

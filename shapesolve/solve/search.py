@@ -24,18 +24,18 @@ Model = dict[str, int]
 
 
 class Contradiction(Exception):
-    """The conditions cannot hold together: the facts alone say so."""
+    """Raised if conditions contradict each other."""
 
 
 def find_model(conds: Sequence[Cond], tries: int = budget.SEARCH_TRIES) -> Model | None:
-    """Small sizes at which all `conds` hold, or None when none was met. Raises `Contradiction` when there are
+    """Searches small sizes at which all `conds` hold; None if none were found. Raises `Contradiction` when there are
     none.
     """
     return Search(conds).model(tries)
 
 
 class Search:
-    """Looks for small sizes at which all `conds` hold, as long as one asks for more tries.
+    """Searches small sizes at which all `conds` hold; can be continued with more tries.
 
     Raises `Contradiction` when the facts, or linear combinations of what they leave, say that there are none.
     """
@@ -50,7 +50,7 @@ class Search:
         return next((m for m in islice(self._trials, tries) if m is not None), None)
 
     def _sizes(self) -> Iterator[Model | None]:
-        """A model, or None, for each assignment tried."""
+        """For each assignment tried: a model, or None."""
         facts, conds = self.facts, self.conds
         names = sorted(set().union(*(c.free for c in conds)))
         left = [facts.cond(c) for c in conds]
@@ -78,7 +78,7 @@ class Search:
 
 
 def _with_fallback(size: Size, dim: Dim) -> Callable[[Model], int | None]:
-    """`size`, or what `dim` says where that fails."""
+    """`size`, or the value of `dim` where that raises an error."""
 
     def value(sizes: Model) -> int | None:
         try:
@@ -90,7 +90,7 @@ def _with_fallback(size: Size, dim: Dim) -> Callable[[Model], int | None]:
 
 
 def learned(conds: Iterable[Cond]) -> Facts:
-    """Facts that know `conds`. Raises `Contradiction` when these contradict each other."""
+    """Facts from `conds`; raises `Contradiction` if these contradict each other."""
     facts = Facts()
     # what is known of one symbol first: every later change makes the conditions that wait for the symbol be read again
     for i, cond in sorted(enumerate(conds), key=lambda numbered: len(numbered[1].free) > 1):
@@ -103,7 +103,7 @@ def learned(conds: Iterable[Cond]) -> Facts:
 
 
 class _Test:
-    """Test that conditions hold at some sizes, and that each symbol is a size where it must be one."""
+    """Test that conditions hold at given sizes, and that sizes are not below their minimum."""
 
     def __init__(self, conds: Sequence[Cond], compiler: Compiler) -> None:
         self.tests = [(compiler.test(c), c) for c in conds]
@@ -116,7 +116,7 @@ class _Test:
 
 
 def satisfies(model: Mapping[str, int], conds: Iterable[Cond]) -> bool:
-    """True if all `conds` hold at these sizes, and each symbol is a size where it must be one.
+    """True if all `conds` hold at these sizes, and no size is below its minimum.
 
     A condition may be settled by the sizes of some of its symbols.
     """
@@ -127,7 +127,7 @@ def satisfies(model: Mapping[str, int], conds: Iterable[Cond]) -> bool:
 
 
 def shrink(model: Model, conds: Sequence[Cond]) -> Model:
-    """The same kind of model with smaller numbers, symbol by symbol."""
+    """A model with smaller numbers, symbol by symbol."""
     best = dict(model)
     tries = budget.MAX_SEARCH_WORK // max(sum(c.size for c in conds), 1)
     for name in sorted(best):
@@ -152,12 +152,12 @@ def _symbols(c: Cond) -> Mapping[str, Dim]:
 
 
 def symbol_of(name: str, conds: Iterable[Cond]) -> Dim:
-    """The symbol that `conds` call so."""
+    """The symbol called `name` as it occurs in `conds` (with its minimum)."""
     return next((_symbols(c)[name] for c in conds if name in c.free), symbol(name))
 
 
 def _interesting(conds: Iterable[Cond]) -> list[int]:
-    """Numbers that occur in the conditions: likely edges."""
+    """Small numbers that occur in the conditions, to be tried as sizes."""
     return sorted({n for c in conds for n in _numbers(c)})[:6]
 
 
@@ -180,7 +180,7 @@ def _numbers(c: Cond) -> frozenset[int]:
 
 
 def _pool(name: str, facts: Facts, interesting: Sequence[int], conds: Sequence[Cond]) -> list[int]:
-    """Values to try for one symbol, the likely and small ones first."""
+    """Values to try for one symbol, likely and small ones first."""
     lo, hi = facts.bounds(symbol_of(name, conds))
     start = 0 if lo is None else lo
     first = [start + 2, start + 3, start + 1, start, start + 5, start + 4, start + 7]

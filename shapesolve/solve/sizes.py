@@ -1,4 +1,4 @@
-"""The one finder of sizes. It finds some at which conditions hold, and near to these some that break one of them.
+"""`SizeFinder`: finds sizes at which conditions hold, and sizes close to these that break one of them.
 
 Every answer is evaluated before it is given. What small moves do not find is asked of the solver.
 """
@@ -21,7 +21,7 @@ LIKELY = (2, 3, 4, 5, 7, 8, 9, 12, 16, 24, 32, 48, 64, 96, 128, 224)
 
 
 def distinct(names: Iterable[str]) -> Model:
-    """A usual size for each name, different ones as far as they go."""
+    """A usual size for each name, different ones if possible."""
     return {n: DISTINCT[i % len(DISTINCT)] for i, n in enumerate(names)}
 
 
@@ -44,7 +44,7 @@ class SizeFinder:
         return self.near(distinct(sorted(frozenset[str]().union(*(c.free for c in self.conds)))))
 
     def near(self, start: Model) -> Model | None:
-        """Sizes near to `start`, which has one for each symbol, at which all conditions hold. None when none were found."""
+        """Sizes close to `start` at which all conditions hold. None when none were found."""
         found = dict(start)
         for group in components(self.conds):  # sizes of one have nothing to do with those of another
             own = frozenset[str]().union(*(c.free for c in group))
@@ -55,8 +55,8 @@ class SizeFinder:
         return found
 
     def least(self, symbols: Iterable[Dim], bounds: Sequence[int] = (2, 1, 0)) -> Model | None:
-        """Sizes at which all conditions hold, with a lower bound on the symbols. It is the first of the `bounds` that allows
-        some.
+        """Small sizes at which all conditions hold, with the largest of these lower bounds that works. It is the first
+        of the `bounds` that allows some.
         """
         sizes = list(symbols)
         for bound in bounds:
@@ -81,7 +81,7 @@ class SizeFinder:
     # ------------------------------------------------------------------ sizes that break one
 
     def breaking(self, cond: Cond, start: Model | None) -> Model | None:
-        """Sizes at which `cond` fails and all others hold, as near to `start` as found. None when none were found."""
+        """Sizes close to `start` at which `cond` fails and all other conditions hold. None when none were found."""
         linked = start is not None and all(
             c is cond or not c.free.isdisjoint(cond.free) for c in self._failing(start)
         )
@@ -106,7 +106,7 @@ class SizeFinder:
         )
 
     def _failing(self, start: Model | None) -> list[Cond]:
-        """The conditions that do not hold at `start`; all where there is none."""
+        """The conditions that are false at `start`; all conditions if `start` is None."""
         if self._failed[0] is not start:
             self._failed = (
                 start,
@@ -115,7 +115,7 @@ class SizeFinder:
         return self._failed[1]
 
     def _moved(self, cond: Cond, start: Model) -> Model | None:
-        """By changing one size of `start`, or two."""
+        """`start` with one or two sizes changed so that `cond` fails and the others hold."""
         near = self._about(cond.free, cond)
         names = cond.free.union(*(c.free for c in near)) & start.keys()
         tries = budget.MAX_AROUND_WORK // sum(c.size for c in (cond, *near))
@@ -129,13 +129,13 @@ class SizeFinder:
         return None
 
     def _about(self, names: Iterable[str], cond: Cond) -> list[Cond]:
-        """The conditions on these symbols, without the one that is broken."""
+        """The conditions on these symbols, except `cond`."""
         found = dict.fromkeys(c for name in sorted(names) for c in self.links.get(name, ()))
         return [c for c in found if c is not cond]
 
 
 def _mended(sizes: Model, conds: Sequence[Cond]) -> Model:
-    """The sizes with those changed that equalities, one after the other, are solved for. Of several one is taken."""
+    """The sizes, corrected one after the other by equalities solved for them. Of several one is taken."""
     for cond in conds:
         if not satisfies(sizes, (cond,)):
             ways = [way.solved() for way in (cond.args if cond.kind == "or" else (cond,)) if way.kind == "=="]
@@ -145,7 +145,7 @@ def _mended(sizes: Model, conds: Sequence[Cond]) -> Model:
 
 
 def nearer(model: Model, start: Model, good: Callable[[Model, str], bool]) -> Model:
-    """A good model nearer to `start`, symbol by symbol; `good` is asked after each change of one symbol."""
+    """A model closer to `start` that is still `good`, changed symbol by symbol."""
     best = dict(model)
     for name in sorted(best.keys() & start.keys()):
         near, far = start[name], best[name]  # `near` is not good, or not known to be
@@ -165,7 +165,7 @@ def nearer(model: Model, start: Model, good: Callable[[Model, str], bool]) -> Mo
 
 
 def around(start: Model, names: Sequence[str]) -> Iterator[Model]:
-    """`start` with one size changed, then with two, the small changes first. Their number is bounded."""
+    """`start` with one size changed, then with two, small changes first. Their number is bounded."""
     return islice(_around(start, names), budget.MAX_TRIED)
 
 

@@ -1,4 +1,4 @@
-"""Conditions as SMT-LIB 2 text, whatever the names in them are.
+"""Writes conditions as SMT-LIB 2 text, with any names in them.
 
 https://smt-lib.org/papers/smt-lib-reference-v2.6-r2021-05-12.pdf, section 3.1: a symbol in bars holds printable characters
 but ``|`` and a backslash; some words are not symbols at all.
@@ -20,7 +20,7 @@ _TAKEN = re.compile(
 
 
 class SmtNames:
-    """A distinct symbol of SMT-LIB for each name: the name itself where it can be written."""
+    """Assigns each name a distinct SMT-LIB symbol: the name itself if it is allowed."""
 
     def __init__(self, kind: str) -> None:
         """`kind` begins the symbols of names that cannot be written."""
@@ -64,8 +64,8 @@ def smtlib_text(stated: Iterable[tuple[str, str, Cond]], *, impossible: bool = F
             body.append("; " + _one_line(comment))
         body.append(f"(assert (! {formula} :named {label}))")
     lines = ["(set-option :produce-unsat-cores true)", "(set-logic ALL)"]
-    for said, symbol in (*sizes.changed.items(), *names.changed.items()):
-        lines.append(f"; {symbol} stands for {_one_line(said)}")
+    for name, symbol in (*sizes.changed.items(), *names.changed.items()):
+        lines.append(f"; {symbol} stands for {_one_line(name)}")
     lines += [f"(declare-const {v.sexpr()} Int)" for v in terms.symbols.values()]
     lines += [f"(assert (>= {v.sexpr()} 0))" for v in terms.sizes]
     end = ["(assert false)"] if impossible else []
@@ -73,5 +73,5 @@ def smtlib_text(stated: Iterable[tuple[str, str, Cond]], *, impossible: bool = F
 
 
 def _one_line(text: str) -> str:
-    """The text as a comment holds it: on one line, in ASCII."""
+    """The text as a comment: one line, ASCII."""
     return "".join(c if " " <= c <= "~" else c.encode("unicode_escape").decode("ascii") for c in text)

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 
 class StaleShape(NamedTuple):
-    """Conditions under which declared sizes are right, and the constraints that state them."""
+    """Declared sizes of a tensor that are wrong at some accepted sizes: condition and constraints."""
 
     cond: Cond
     rows: Sequence[Constraint]
 
     @property
     def sites(self) -> list[Site]:
-        """The dims that are declared so."""
+        """The dims that have these declared sizes."""
         return [site for row in self.rows for site in row.origin.sites]
 
 
@@ -50,5 +50,5 @@ def find_stale_shapes(
 
 
 def sharing_memory(stale: Iterable[StaleShape], outputs: Collection[str]) -> list[StaleShape]:
-    """Those of tensors whose memory onnxruntime may give to others. Graph outputs have memory of their own."""
+    """Stale shapes of tensors whose memory onnxruntime shares with others. Graph outputs have memory of their own."""
     return [d for d in stale if any(site.tensor not in outputs for site in d.sites)]

@@ -1,4 +1,4 @@
-"""Truth tables: a condition evaluated at thousands of sizes at once, exactly."""
+"""Truth tables: evaluates a condition exactly at thousands of sizes at once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Truth: TypeAlias = "NDArray[np.bool_]"
 
 
 class Inexact(ArithmeticError):
-    """A value would not fit in 64 bits."""
+    """Raised if a value does not fit into 64 bits."""
 
 
 def truth_table(cond: Cond, sizes: Mapping[str, Sizes]) -> Truth:
@@ -31,7 +31,7 @@ def truth_table(cond: Cond, sizes: Mapping[str, Sizes]) -> Truth:
 
 
 class Table:
-    """Truth tables of several conditions at the same sizes; parts that they share are evaluated once."""
+    """Truth tables of several conditions at the same sizes; common subterms are evaluated once."""
 
     def __init__(self, sizes: Mapping[str, Sizes]) -> None:
         self.sizes = sizes
@@ -43,7 +43,7 @@ class Table:
             return np.asarray(self.holds(cond))
 
     def holds(self, cond: Cond) -> Any:
-        """The same, as numpy gives it."""
+        """`truth` as numpy returns it, maybe a scalar."""
         kind = cond.kind
         if kind in ("true", "false"):
             return np.bool_(kind == "true")
@@ -58,7 +58,7 @@ class Table:
         return held if defined is True else np.logical_and(held, defined)
 
     def dim(self, dim: Dim) -> tuple[Any, Any]:
-        """Values, and where they exist (True: everywhere)."""
+        """Values of a dim, and a mask of sizes at which it has one (True: everywhere)."""
         total: Any = np.int64(fit(dim.const))
         defined: Any = True
         for mono, c in dim.terms:
@@ -73,7 +73,7 @@ class Table:
         return total, defined
 
     def atom(self, atom: Atom) -> tuple[Any, Any]:
-        """The same for an atom, remembered."""
+        """`dim` for an atom, cached."""
         found = self.memo.get(atom)
         if found is None:
             found = self.memo[atom] = visit(atom, self)

@@ -30,7 +30,8 @@ Measured = Mapping[str, Sequence[int]]
 
 @dataclass
 class Audit:
-    """Verdict of Z3: answers by their number, and contradictions to the analysis. `wrong` has these, a sentence each.
+    """Result of an audit by Z3: numbers of answers of each kind, and contradictions as sentences. `wrong` has these, a
+    sentence each.
 
     `runs`: is the system satisfiable at given sizes (``sat`` expected); `changed`: with one dim of one tensor different from
     what the analysis computes (``unsat``); `entailed`: can a dim differ from its reported expression (``unsat``).
@@ -63,7 +64,7 @@ class Audit:
 
 
 def some_sizes(contract: Contract, symbols: Mapping[str, Dim], rlimit: int) -> list[Mapping[str, int]]:
-    """One choice of sizes that a contract accepts, none of them 0 if that can be. Empty when none is found."""
+    """Sizes that a contract accepts, none of them 0 if possible. Empty when none is found."""
     if contract.impossible:
         return []
     found = SizeFinder((t.cond for t in contract), Engine(rlimit)).least(symbols.values())
@@ -71,7 +72,7 @@ def some_sizes(contract: Contract, symbols: Mapping[str, Dim], rlimit: int) -> l
 
 
 class Auditor:
-    """Asks Z3 about one system; `shapes` and `symbols` are those of the analysis that is judged."""
+    """Asks Z3 whether a constraint system agrees with the shapes of an analysis."""
 
     def __init__(
         self, system: ConstraintSystem, shapes: Mapping[str, Shape], symbols: Iterable[str], rlimit: int
@@ -92,7 +93,7 @@ class Auditor:
     def judge(
         self, runs: Iterable[tuple[Mapping[str, int], Measured]], changes: int, samples: int, seed: int
     ) -> Audit:
-        """Judge runs: sizes of the inputs' dims, and measured sizes of tensors if there are any. See `Audit`.
+        """Audits these runs: sizes of the inputs' dims, with measured sizes of tensors if there are any. See `Audit`.
 
         `changes` dims are drawn and changed, `samples` reported dims drawn and held against the system.
         """
@@ -117,15 +118,15 @@ class Auditor:
         import z3
 
         fixed = [self._symbol(name) == size for name, size in sizes.items()]
-        told = [
+        sizes_measured = [
             self._variable(tensor, axis) == size
             for tensor, shape in measured.items()
             for axis, size in enumerate(shape)
             if self._variable(tensor, axis) is not None
         ]
-        answer = str(self._solver([*fixed, *told], _TACTICS).check())
+        answer = str(self._solver([*fixed, *sizes_measured], _TACTICS).check())
         if answer == "unknown":
-            answer = str(self._solver([*fixed, *told]).check())
+            answer = str(self._solver([*fixed, *sizes_measured]).check())
         audit.runs[answer] += 1
         if answer == "unsat":
             audit.wrong.append(f"the model runs at {dict(sizes)}, the system says that it does not")
@@ -144,14 +145,16 @@ class Auditor:
                 audit.wrong.append(f"at {dict(sizes)} {tensor}[{axis}] is {size}, the system allows {other}")
 
     def _places(self) -> Iterable[tuple[str, int, Dim]]:
-        """Dims that the analysis reports and that are variables of the system. The tensors are those that every run makes."""
+        """Dims of tensors that the analysis reports and the system has variables for. The tensors are those that every
+        run makes.
+        """
         for tensor, shape in self.shapes.items():
             for axis, dim in enumerate(shape):
                 if self._variable(tensor, axis) is not None and self._is_always_made(tensor, axis):
                     yield tensor, axis, dim
 
     def _is_always_made(self, tensor: str, axis: int) -> bool:
-        """True if it is defined in every run, and not in a branch or a body only."""
+        """True if the dim is defined in every run, and not only in a branch or loop body."""
         number = self.content.definitions.get(self.walk.variable(tensor, axis).name or "")
         row = None if number is None else self.content.rows[number]
         return isinstance(row, Definition) and row.guard is row.numbers
@@ -165,8 +168,8 @@ class Auditor:
         return z3.Int(name, self.terms.ctx)
 
     def _sizes_of(self, model: Any) -> str:
-        told = {d.name(): model[d] for d in model.decls() if d.name() in self.symbols}
-        return sizes_text(told, sorted(told))
+        found = {d.name(): model[d] for d in model.decls() if d.name() in self.symbols}
+        return sizes_text(found, sorted(found))
 
     def _solver(self, more: Sequence[Any], tactics: tuple[str, ...] = ()) -> Any:
         import z3

@@ -1,4 +1,4 @@
-"""Definitions put into each other: every tensor's dim over the dims of the model's inputs."""
+"""Substitutes definitions into each other: dims of tensors become expressions of the model's inputs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Row = Entry | Definition
 
 
 class Composition:
-    """`sizes` is each variable that can be replaced, with what replaces it.
+    """Expressions of the variables that have a definition, over the dims of the model's inputs.
 
     Nothing that was learned from requirements is used: a condition over the inputs says all that the local one says.
     """
@@ -34,7 +34,7 @@ class Composition:
             self.sizes[name] = dim
 
     def dim(self, d: Dim) -> Dim:
-        """`d` over the model's inputs (and over variables that cannot be replaced)."""
+        """`d` over the dims of the model's inputs (and variables without definition)."""
         if not d.terms:
             return d
         plain = self.sizes.get(d.name) if d.name is not None else None
@@ -47,7 +47,7 @@ class Composition:
             return d
 
     def cond(self, c: Cond) -> Cond:
-        """`c` over the model's inputs."""
+        """`c` over the dims of the model's inputs."""
         found = {n: self.sizes[n] for n in c.free if n in self.sizes}
         try:
             return c.subs(found) if found else c
@@ -55,6 +55,8 @@ class Composition:
             return c
 
     def row(self, row: Row) -> Cond:
-        """A row as a condition over the model's inputs. A definition equates its variable with its expression over them."""
+        """A row as a condition over the dims of the model's inputs. A definition equates its variable with its
+        expression over them.
+        """
         stated = eq(row.variable, self.dim(row.dim)) if isinstance(row, Definition) else self.cond(row.cond)
         return stated if row.guard.is_true else implies(self.cond(row.guard), stated)

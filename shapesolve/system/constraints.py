@@ -40,14 +40,14 @@ class ConstraintSystem(Sequence[Constraint]):
 
     @property
     def numbers(self) -> Sequence[int]:
-        """The numbers of these constraints in the whole system."""
+        """The indices of these constraints in the whole system."""
         if self._numbers is None:
             self._numbers = range(len(self._content.rows))
         return self._numbers
 
     @property
     def content(self) -> Content:
-        """Content shared by all selections of a system."""
+        """The rows of the whole system, shared by all selections of it."""
         return self._content
 
     def __len__(self) -> int:
@@ -68,15 +68,15 @@ class ConstraintSystem(Sequence[Constraint]):
     # ------------------------------------------------------------------ selections
 
     def numbered(self, numbers: Iterable[int]) -> ConstraintSystem:
-        """Those with these numbers in the whole system."""
+        """The constraints with these indices in the whole system."""
         return ConstraintSystem(self._content, tuple(numbers))
 
     def for_node(self, label: str) -> ConstraintSystem:
-        """Those that a node states, by its label (its name, with the scope that it is in)."""
+        """The constraints that a node states, by its label (its name, with its scope)."""
         return self.numbered(n for n in self.numbers if self._content.label(n) == label)
 
     def for_tensor(self, name: str, axis: int | None = None) -> ConstraintSystem:
-        """Those that speak of the dims of a tensor, or of its dim `axis`."""
+        """The constraints that mention dims of a tensor, or its dim `axis`."""
         walk = self._content.walk
         if axis is None:
             shape = walk.analysed.shapes.get(name)
@@ -94,7 +94,7 @@ class ConstraintSystem(Sequence[Constraint]):
         )
 
     def for_symbol(self, name: str) -> ConstraintSystem:
-        """Those that speak of a dim of the model's inputs by its name, when definitions are put in."""
+        """The constraints that mention a dim of the model's inputs once definitions are substituted."""
         return self.numbered(n for n in self.numbers if name in self._content.over_inputs(n).free)
 
     def role(self, *roles: Role) -> ConstraintSystem:
@@ -116,7 +116,7 @@ class ConstraintSystem(Sequence[Constraint]):
         return formulas(self._content, self.numbers, ctx, tensors=tensors)
 
     def solver(self, ctx: Any = None, *, tensors: bool = False) -> Any:
-        """A `z3.Solver` that has every constraint asserted under a literal that names its node.
+        """A `z3.Solver` with every constraint asserted under a literal that names its node.
 
         After ``check()`` gave ``unsat``, `core` turns ``unsat_core()`` into constraints. `ctx` and `tensors`: see `z3`.
         """
@@ -187,7 +187,7 @@ _HEADS = ("#", "role", "node", "constraint", "over the inputs")
 
 
 def render_text(system: ConstraintSystem) -> str:
-    """The table as plain text."""
+    """The constraints as a plain-text table."""
     from rich.console import Console
 
     page = StringIO()
@@ -204,7 +204,7 @@ def render_text(system: ConstraintSystem) -> str:
 
 
 def rich_table(system: ConstraintSystem) -> Any:
-    """The table for Rich."""
+    """The constraints as a `rich` table."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
     from rich.text import Text
@@ -220,7 +220,7 @@ def rich_table(system: ConstraintSystem) -> Any:
 
 
 def render_html(system: ConstraintSystem) -> str:
-    """The table as HTML, without script or style of its own."""
+    """The constraints as an HTML table, without scripts or styles."""
     heads = "".join(f"<th style='text-align:left'>{head}</th>" for head in _HEADS)
     body = "".join(
         "<tr>" + "".join(f"<td style='text-align:left'>{html.escape(cell)}</td>" for cell in cells) + "</tr>"

@@ -1,4 +1,4 @@
-"""The rows of a constraint system, one node at a time, and what each says over the inputs."""
+"""The rows of a constraint system, stated node by node, and each over the model's inputs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .composition import Composition, Row
 
 
 class Content:
-    """The rows of a whole system, and the constraints made of them so far."""
+    """The rows of a whole system, and the constraints built from them so far."""
 
     def __init__(self, build: Callable[[], LocalWalk]) -> None:
         self._build = build
@@ -30,12 +30,12 @@ class Content:
 
     @cached_property
     def composition(self) -> Composition:
-        """The definitions put into each other."""
+        """The definitions substituted into each other."""
         return Composition(self.rows)
 
     @cached_property
     def definitions(self) -> dict[str, int]:
-        """The number of the definition of each variable."""
+        """Index of the row that defines each variable."""
         return {
             row.variable.name or "": number
             for number, row in reversed(list(enumerate(self.rows)))
@@ -57,7 +57,7 @@ class Content:
         return f"{row.prefix}{row.node.label}" if row.node is not None else ""
 
     def sites(self, number: int) -> tuple[Site, ...]:
-        """The places that row `number` speaks of; a definition begins with the one that it defines."""
+        """The tensor axes that row `number` mentions; for a definition, the defined one."""
         row, walk = self.rows[number], self.walk
         if isinstance(row, Definition):
             return (Site(row.tensor, row.axis),) if row.axis >= 0 else ()

@@ -1,4 +1,4 @@
-"""Unsat cores: the constraints of the system behind a contradiction or a condition, as few as can be.
+"""Small unsat cores: constraints of the system that cause a contradiction or imply a condition.
 
 The search reads definitions over the model's inputs (``x[2] == 64``) and requirements over dims of tensors (``w[0] == x[2]``),
 as `Constraint.reading` has them: so a core says which requirement it is that fails, and for which sizes.
@@ -22,7 +22,7 @@ Place = tuple[int, str, str]
 
 
 class Cores:
-    """Finds cores in one system, which is made on demand."""
+    """Finds unsat cores in one system."""
 
     def __init__(self, system: ConstraintSystem, rlimit: int) -> None:
         self.system, self.content = system, system.content
@@ -30,7 +30,7 @@ class Cores:
 
     @cached_property
     def engine(self) -> Engine:
-        """The engine that decides."""
+        """The solver, created at first use."""
         return Engine(self.rlimit)
 
     def of_contradiction(self, places: Collection[Place], *, alone: bool = False) -> ConstraintSystem:
@@ -53,7 +53,7 @@ class Cores:
     def of_condition(
         self, goal: Cond, assumed: Iterable[Cond], places: Collection[Place]
     ) -> ConstraintSystem:
-        """A minimal set of constraints from which, with what is assumed, `goal` follows.
+        """A minimal set of constraints from which `goal` follows under these assumptions.
 
         Where that is not shown within the budget, all requirements at `places`.
         """
@@ -84,8 +84,8 @@ class Cores:
         return [numbers[i - len(fixed)] for i in found if i >= len(fixed)]
 
     def _widening(self, goal: Cond | None, places: Collection[Place], alone: bool) -> Iterator[list[int]]:
-        """Requirements to look for a core in, in widening steps. They are those at `places`, then all of their nodes, then of
-        what shares symbols, then all.
+        """Candidate requirements to search for a core, in growing sets. They are those at `places`, then all of their
+        nodes, then of what shares symbols, then all.
         """
         rows = self.content.rows
         here = [n for n in self._needs if rows[n].node is None or _place(rows[n]) in places]
@@ -110,7 +110,7 @@ class Cores:
 
     @cached_property
     def _needs(self) -> list[int]:
-        """All but the definitions that can be put into the others. Declarations of computed tensors are left out too."""
+        """Numbers of all rows except definitions that can be substituted. Declarations of computed tensors are left out too."""
         content, found = self.content, []
         for n in self.system.numbers:
             row = content.rows[n]
@@ -125,7 +125,7 @@ class Cores:
         return found
 
     def _with_definitions(self, numbers: Iterable[int]) -> list[int]:
-        """With the definitions of the sizes that these speak of."""
+        """These rows and the definitions of the sizes that they mention."""
         found = dict.fromkeys(numbers)
         todo = [name for n in found for name in sorted(self.reading(n).free)]
         while todo:

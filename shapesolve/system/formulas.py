@@ -1,4 +1,4 @@
-"""A constraint system for Z3, and for solvers that read SMT-LIB."""
+"""A constraint system as Z3 formulas and as SMT-LIB text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NUMBER = re.compile(r"#(\d+)\Z")
 
 
 def stated(content: Content, numbers: Sequence[int], *, tensors: bool) -> Iterator[tuple[int, Cond]]:
-    """Pairs (row number, condition) that together say all that the rows with these numbers say.
+    """Pairs (row number, condition) that together are equivalent to these rows.
 
     Without `tensors`, definitions are put into the other conditions, and stated only where that cannot be done.
     """
@@ -33,7 +33,7 @@ def stated(content: Content, numbers: Sequence[int], *, tensors: bool) -> Iterat
 
 
 def literal(content: Content, number: int) -> str:
-    """The name under which a constraint is asserted: its node, or what else states it, and its number."""
+    """Name of a constraint's tracking literal: its node (or other source) and its number."""
     row = content.rows[number]
     where = content.label(number)
     if not where:
@@ -42,7 +42,7 @@ def literal(content: Content, number: int) -> str:
 
 
 def number_of(name: Any) -> int:
-    """The number of the constraint of a literal. Raises `ValueError` for a literal of another kind."""
+    """The number of the constraint that a tracking literal names. Raises `ValueError` for a literal of another kind."""
     text = name if isinstance(name, str) else str(name.decl().name())
     found = _NUMBER.search(text)
     if found is None:

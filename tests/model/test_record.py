@@ -22,11 +22,11 @@ def agrees(proto: onnx.NodeProto) -> None:
     assert record.inputs == tuple(proto.input)
     assert record.outputs == tuple(proto.output)
     assert record.name == proto.name
-    said = onnx.NodeProto.FromString(record.said)
+    content = onnx.NodeProto.FromString(record.content)
     expected = onnx.NodeProto.FromString(proto.SerializeToString())
     for field in ("input", "output", "name", "doc_string", "metadata_props", "device_configurations"):
         expected.ClearField(field)
-    assert said.SerializeToString(deterministic=True) == expected.SerializeToString(deterministic=True)
+    assert content.SerializeToString(deterministic=True) == expected.SerializeToString(deterministic=True)
 
 
 @pytest.mark.skipif(not MODELS, reason="no models are here")
@@ -102,10 +102,10 @@ def test_operators_with_much_in_their_nodes_are_read_field_by_field() -> None:
 
 def test_what_is_wrong_with_a_later_node_is_found() -> None:
     first = node("Cast", "x", "a", to=TensorProto.INT64)
-    for wrong, said in (
+    for wrong, content in (
         (node("Cast", "a", "y", to=1), "two attributes"),
         (node("Cast", "a", "y", "n", to=1), "two attributes"),
     ):
         wrong.attribute.append(helper.make_attribute("to", 7))
-        with pytest.raises(ModelError, match=said):
+        with pytest.raises(ModelError, match=content):
             read_model(model([first, wrong]))

@@ -1,5 +1,5 @@
 # compiled: see CONTRIBUTING.md
-"""Attributes requirements to a contract term: those that break at sizes that break this term alone."""
+"""Attributes contract terms to the requirements that fail exactly when the term fails."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def needed_by(
 
 
 def _enough(term: Cond, hits: Sequence[tuple[Model, list[Cond]]], tests: Sequence[Test]) -> set[Cond]:
-    """For each part of a term, the requirements that fail next to accepted sizes. Where none of these is next to any, those
+    """For each part of a term, the requirements that fail close to accepted sizes. Where none of these is next to any, those
     that fail anywhere.
     """
     found: set[Cond] = set()
@@ -76,7 +76,7 @@ def _enough(term: Cond, hits: Sequence[tuple[Model, list[Cond]]], tests: Sequenc
 
 
 def _is_next(point: Model, term: Cond, tests: Sequence[Test]) -> bool:
-    """True if a size of `term` that differs by little from this point is accepted, others as they are."""
+    """True if changing one size of `term` by little makes this point accepted."""
     for name in sorted(term.free):
         for move in range(-budget.NEAR, budget.NEAR + 1):
             there = {**point, name: max(point.get(name, 1) + move, 0)}
@@ -89,12 +89,14 @@ def _is_next(point: Model, term: Cond, tests: Sequence[Test]) -> bool:
 
 
 def _work(conds: Sequence[Cond]) -> int:
-    """Cost of a search. Even a small condition must be learned, and of a large one most parts are shared."""
+    """Estimated cost of a search with these conditions. Even a small condition must be learned, and of a large one most
+    parts are shared.
+    """
     return sum(min(c.size, 40) + 8 for c in conds)
 
 
 def _broken(tests: Mapping[Cond, Test], point: Model) -> list[Cond]:
-    """The conditions that do not hold there; those that have no value there are left out."""
+    """The conditions that are false at these sizes; those without a value are left out."""
     found = []
     for cond, test in tests.items():
         try:
@@ -113,7 +115,7 @@ def _model(conds: Sequence[Cond]) -> Model | None:
 
 
 def _points(term: Cond, others: Sequence[Cond]) -> Iterator[Model]:
-    """Sizes that break `term` and nothing else. There is a small one for each of its parts, and variations of these."""
+    """Sizes that break `term` and none of the others. There is a small one for each of its parts, and variations of these."""
     parts = term.args if term.kind == "and" else (term,)
     nearly = [_model([eq(c.args[0], -1), *others]) if c.kind == ">=" else None for c in parts]
     if None not in nearly:  # just too small, or too large

@@ -1,4 +1,4 @@
-"""The contract of a model: what its input sizes must satisfy, as few conditions that are easy to read.
+"""Builds the contract of a model: a short list of readable conditions on its input sizes.
 
 One pipeline makes both forms. Conditions on inputs (`Accepted`) are taken in one by one, unless they follow from those before;
 each that is hard to read gives way to the cheapest form that is proved equivalent where the others hold; what follows from the
@@ -62,7 +62,7 @@ def find_contract(
 
 
 def nothing_runs() -> Contract:
-    """The contract of a model that no input sizes run."""
+    """The contract of a model that runs at no input sizes."""
     return Contract(Terms(), impossible=True)
 
 
@@ -99,7 +99,7 @@ class _Builder:
             (self.needed if left >= 0 else self.large)[cond] = frozenset(numbers)
 
     def contract(self, usual: Mapping[Cond, str]) -> Contract:
-        """The contract with its form for usual sizes, where that reads better."""
+        """The exact contract, with a second form for usual sizes if that reads better."""
         reduced = self._reduced(self.needed, self.given)
         if reduced is None:
             return nothing_runs()
@@ -118,7 +118,7 @@ class _Builder:
     def _reduced(
         self, conds: Sourced, given: Iterable[Cond], kept: Sourced | None = None
     ) -> dict[Cond, Numbers] | None:
-        """Conditions that say what `conds` do where `given` holds, in short forms, none implied by the others.
+        """Short conditions equivalent to `conds` where `given` holds, none implied by the others.
 
         `kept` are known not to follow from each other. None when it is shown that there are no such sizes.
         """
@@ -137,7 +137,9 @@ class _Builder:
     # ------------------------------------------------------------------ sizes that are usual
 
     def _usual(self, exact: Contract, reduced: Sourced, usual: Mapping[Cond, str]) -> Terms | None:
-        """The terms for inputs that are not empty. For those of `usual` sizes they are given where they read better still."""
+        """The contract's terms for non-empty inputs; None if these read no better. For those of `usual` sizes they are
+        given where they read better still.
+        """
         present = {n for c in reduced for n in c.free if _excludes_empty(c)}
         names = frozenset[str]().union(*(c.free for c in reduced))
         granted: dict[str, list[Cond]] = {
@@ -159,7 +161,7 @@ class _Builder:
         return terms if any(t.assumptions for t in terms) else None
 
     def _granting(self, conds: Sourced, granted: Granted) -> dict[Cond, Numbers] | None:
-        """Remaining part of `conds` where all of `granted` holds; None where that is no shorter."""
+        """The part of `conds` that remains where all of `granted` holds; None if that is no shorter."""
         given = [c for some in granted.values() for c in some]
         try:
             facts = learned([*given, *self.given])
@@ -181,7 +183,7 @@ class _Builder:
     def _assumptions(
         self, new: Sequence[Cond], exact: Sourced, granted: Granted
     ) -> dict[Cond, tuple[str, ...]]:
-        """The fewest of what is granted that each new term rests on, as far as that is cheap to find out."""
+        """For each new term a small subset of the granted assumptions that it depends on."""
         implied = Implications(Engine(self.rlimit, effort=self.effort))
         left = budget.MAX_QUERIES
         found = {}
@@ -200,7 +202,7 @@ class _Builder:
     # ------------------------------------------------------------------ what stands beside the terms
 
     def _internal(self, reduced: Sourced) -> dict[Cond, Numbers]:
-        """Conditions on data: what the facts know of other symbols that the definitions of these do not say."""
+        """Conditions on data-dependent symbols beyond their definitions."""
         names = sorted(self.facts.substitution.keys() - self.inputs.keys())
         known = (
             equalities(self.facts, names),
@@ -224,7 +226,7 @@ class _Builder:
         return self._more(found, [*reduced, *defined])
 
     def _declared(self, reduced: Sourced) -> dict[Cond, Numbers]:
-        """Declarations of the model about itself that nothing needs."""
+        """Declared sizes of the model that no node requires."""
         found: dict[Cond, Numbers] = {}
         for number, row in self.rows.stated():
             if row.role == "declared":
@@ -234,7 +236,7 @@ class _Builder:
         return self._more(found, reduced)
 
     def _more(self, conds: Sourced, held: Iterable[Cond]) -> dict[Cond, Numbers]:
-        """Those of the conditions that do not follow from what is held, or from each other."""
+        """The conditions that follow neither from `held` nor from each other."""
         if not conds:
             return {}
         terms = Conjunction(Engine(self.rlimit, effort=self.effort), [*held, *self.given])
@@ -246,7 +248,7 @@ class _Builder:
     def _attributed(
         self, conds: Sourced, new: Iterable[Cond], granted: Iterable[Cond]
     ) -> dict[Cond, Numbers]:
-        """The terms, `new` ones with the requirements that fail at sizes which break them alone, if any."""
+        """The terms with their requirements; for `new` ones, those that fail when the term alone fails."""
         if not self.short:
             return dict(conds)
         needs = [c for c, numbers in self.needed.items() if "requirement" in self._roles(numbers)]
@@ -282,5 +284,5 @@ def _excludes_empty(cond: Cond) -> bool:
 
 
 def _unreadable(conds: Iterable[Cond]) -> int:
-    """Size of the conditions that a person cannot take in at once."""
+    """Total size of the conditions that are too long to read."""
     return sum(c.size for c in conds if not is_plain(c))

@@ -38,7 +38,7 @@ class Conjunction:
         self.done: set[Cond] = set()
 
     def keep(self, conds: Sourced) -> None:
-        """Add conditions that do not follow from each other, as they are. Left out is what facts derive from `given`."""
+        """Adds conditions unchanged, except those that the facts derive from `given`."""
         for cond, numbers in conds.items():
             if not self.held.decided(cond):
                 self.conds[cond] = numbers
@@ -46,7 +46,7 @@ class Conjunction:
         self.done.update(filter(is_plain, conds))
 
     def take_in(self, conds: Sourced) -> bool:
-        """Add what does not follow from what was added before, the smaller conditions first.
+        """Adds conditions that do not follow from earlier ones, the smaller first; False on a contradiction.
 
         False when they contradict each other.
         """
@@ -58,12 +58,12 @@ class Conjunction:
                 parts[part] = parts.get(part, frozenset()) | numbers
         for cond in sorted(parts, key=_by_size):
             self._add(cond, parts[cond])
-        self._drop_dead_ways()
+        self._drop_impossible_alternatives()
         return not self.held.is_empty
 
     def separate(self) -> None:
-        """Rewrites conditions on one size, and equal products of ordered factors. They become ranges and remainders of single
-        sizes.
+        """Rewrites conditions on one size as ranges and remainders, and equal products as equal factors. They become
+        ranges and remainders of single sizes.
         """
         for cond in list(self.conds):
             paired = factors_paired(cond)
@@ -81,7 +81,7 @@ class Conjunction:
                     self._replace(group, plain)
 
     def shorten(self) -> None:
-        """The conditions that are hard to read in their cheapest form, the dearest one first."""
+        """Replaces long conditions by their cheapest equivalent form, the longest first."""
         left, changed = budget.MAX_READ, False
         for _ in range(budget.MAX_SHORTENED):
             hard = [c for c in self.conds if c not in self.done and c.size <= left and is_worked_on(c)]
@@ -90,17 +90,17 @@ class Conjunction:
             cond = max(hard, key=cost)
             self.done.add(cond)
             left -= cond.size
-            found = Forms(self._beside(cond), self.engine).shortest(cond)
+            found = Forms(self._closest(cond), self.engine).shortest(cond)
             if found is not cond:
                 self._replace([cond], _terms_of(found))
                 self.done.add(found)
                 changed = True
         if changed:
-            self._drop_dead_ways()
+            self._drop_impossible_alternatives()
             self.separate()
 
     def leave_out_implied(self) -> None:
-        """Leave out conditions that follow from the others, the longer ones first."""
+        """Drops conditions that follow from the others, the longer ones first."""
         for cond in sorted(self.conds, key=_by_size, reverse=True)[: budget.MAX_QUERIES]:
             if self.held.was_last(cond):
                 continue  # when it was added it did not follow, and nothing about its sizes was added later
@@ -110,13 +110,13 @@ class Conjunction:
 
     # ------------------------------------------------------------------ steps
 
-    def _drop_dead_ways(self) -> None:
-        """Alternatives without those that the facts exclude: ``batch == 0 or seq <= 64`` where ``batch >= 1``."""
+    def _drop_impossible_alternatives(self) -> None:
+        """Drops alternatives that the facts exclude: ``batch == 0 or seq <= 64`` where ``batch >= 1``."""
         self.held.learn()
         dead: dict[Cond, list[Cond]] = {}
         for cond in self.conds:
             if cond.kind == "or":
-                left = [way for way in cond.args if self.held.decided(way) is not False]
+                left = [c for c in cond.args if self.held.decided(c) is not False]
                 if len(left) < len(cond.args):
                     dead[cond] = left
         for cond, left in dead.items():
@@ -136,25 +136,25 @@ class Conjunction:
                 self._add(part, numbers)
 
     def _parts(self, cond: Cond) -> tuple[Cond, ...]:
-        """The condition as bounds of single sizes, or as the parts of a conjunction."""
+        """Splits a condition into bounds of single sizes, or into the members of a conjunction."""
         return bounds_of(cond, self.given) or (cond.args if cond.kind == "and" else (cond,))
 
     def _follows(self, goal: Cond, cond: Cond) -> bool:
-        """True if `goal` is shown to follow from all but `cond`."""
+        """True if `goal` is shown to follow from the conditions other than `cond`."""
         self.held.discard(cond)
         found = self.implied.follows(goal, self.held)
         self.held.add(cond)
         return found
 
-    def _beside(self, cond: Cond) -> list[Cond]:
-        """The conditions nearest to one that its form may rest on. One that divides by 0 says nothing there."""
+    def _closest(self, cond: Cond) -> list[Cond]:
+        """Other conditions, closest to `cond`, that may be used to shorten it. One that divides by 0 says nothing there."""
         small = [c for c in self.conds if c is not cond and c.size <= budget.MAX_READ]
         others = [any_of((c, *(~d for d in defined_where(c)))) for c in small]
         return nearby(cond.free, by_symbol([*others, *self.given]), budget.MAX_NEAR)
 
 
 def bounds_of(cond: Cond, given: Iterable[Cond]) -> tuple[Cond, ...]:
-    """Bounds of single sizes that say what a condition does: ``a >= 1`` and ``b >= 1`` for ``a*b != 0``.
+    """Bounds of single sizes equivalent to a condition: ``a >= 1`` and ``b >= 1`` for ``a*b != 0``.
 
     Empty where there are none, and where it is made of bounds already.
     """
@@ -175,7 +175,7 @@ def _by_size(cond: Cond) -> tuple[int, Any]:
 
 
 def _terms_of(cond: Cond) -> list[Cond]:
-    """A form as terms: ``n == 0 or (a and b)`` is ``n == 0 or a`` and ``n == 0 or b``."""
+    """Splits a condition into terms: ``n == 0 or (a and b)`` into ``n == 0 or a`` and ``n == 0 or b``."""
     if cond.kind == "or":
         inner = [c for c in cond.args if c.kind == "and" and text_of(c) == str(c)]
         if len(inner) == 1:
@@ -185,23 +185,23 @@ def _terms_of(cond: Cond) -> list[Cond]:
 
 
 def _ranges(cond: Cond) -> list[Cond]:
-    """The parts of a conjunction, with two bounds of the same thing as one."""
+    """Members of a conjunction, with two bounds of one expression merged into a range."""
     return list(joined(dict.fromkeys(cond.args, frozenset())))
 
 
 def _is_simple(group: Sequence[Cond]) -> bool:
-    """True if conditions on one symbol are simple. They are bounds and remainders already, or one of them alone that lists
-    sizes.
+    """True if conditions on one symbol are short enough to keep. They are bounds and remainders already, or one of them
+    alone that lists sizes.
     """
-    if len(group) == 1 and group[0].kind == "or" and all(way.kind == "==" for way in group[0].args):
+    if len(group) == 1 and group[0].kind == "or" and all(c.kind == "==" for c in group[0].args):
         return all(map(is_plain, group[0].args))
     ranges = all(is_plain(c) and c.kind not in ("or", "!=") for c in group)
     return ranges and (len(group) == 1 or all(kind_of(c) in ("range", "nonempty") for c in group))
 
 
 def joined(conds: Sourced) -> dict[Cond, Numbers]:
-    """Lower and upper bounds of the same thing joined. The result is ``193 <= H <= 224``, or ``H == 64`` where they are the
-    same.
+    """The conditions with lower and upper bounds of one expression merged into ranges. The result is ``193 <= H <=
+    224``, or ``H == 64`` where they are the same.
     """
     joined: dict[Cond, Numbers] = {}
     bounds: dict[Dim, Cond] = {}

@@ -64,7 +64,7 @@ class Term:
 
     @property
     def core(self) -> tuple[Constraint, ...]:
-        """A minimal set of constraints of `Analysis.constraints` from which it follows.
+        """A minimal set of constraints from which the term follows.
 
         Where that is not shown within the budget, all requirements that it stands for.
         """
@@ -95,7 +95,7 @@ class Term:
 
 
 class _Found:
-    """The core of a term that was pickled."""
+    """Returns the stored core of an unpickled term."""
 
     def __init__(self, core: tuple[Constraint, ...]) -> None:
         self.core = core
@@ -105,7 +105,7 @@ class _Found:
 
 
 class Terms(tuple[Term, ...]):
-    """Some terms of a contract."""
+    """A selection of a contract's terms."""
 
     __slots__ = ()
 
@@ -116,7 +116,7 @@ class Terms(tuple[Term, ...]):
 
     @property
     def cond(self) -> tuple[Cond, ...]:
-        """Their conditions."""
+        """Conditions of the terms."""
         return tuple(t.cond for t in self)
 
     def __str__(self) -> str:
@@ -130,7 +130,7 @@ _NO_TERMS = Terms()
 
 
 def _terms(rows: Sequence[Mapping[str, Any]]) -> Terms:
-    """The terms that rows of a document state. Raises `ValueError` for a row that states none."""
+    """Terms from rows of a JSON document. Raises `ValueError` for a row that states none."""
     found = []
     for row in rows:
         try:
@@ -170,7 +170,7 @@ class Contract(Sequence[Term]):
         object.__setattr__(self, "terms", bound)
 
     def with_cores(self, find: Callable[[Term], Sequence[Constraint]]) -> Contract:
-        """The contract with terms that find their `core` by `find`."""
+        """The contract with `find` as the function that finds the cores of its terms."""
         return replace(self, terms=Terms(replace(t, find=find) for t in self.terms))
 
     def __len__(self) -> int:
@@ -183,7 +183,7 @@ class Contract(Sequence[Term]):
     @overload
     def __getitem__(self, index: str) -> Terms: ...
     def __getitem__(self, index: int | slice | str) -> Term | Terms:
-        """By position, or all terms on a symbol by its name."""
+        """A term by position, or all terms on a symbol by its name."""
         if isinstance(index, str):
             return Terms(t for t in self.terms if index in t.symbols)
         found = self.terms[index]
@@ -199,7 +199,7 @@ class Contract(Sequence[Term]):
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """The assumptions that terms rest on: inputs that are not empty, sizes that are usual. None but for `usual`."""
+        """Assumptions of the terms: non-empty inputs, usual sizes. None but for `usual`."""
         return tuple(dict.fromkeys(a for t in self.terms for a in t.assumptions))
 
     @property
@@ -214,7 +214,7 @@ class Contract(Sequence[Term]):
 
     @property
     def nothing(self) -> str:
-        """Meaning of a contract without terms, in words."""
+        """Text for a contract without terms."""
         if self.impossible:
             return "no input sizes"
         if self.assumed:
@@ -225,7 +225,7 @@ class Contract(Sequence[Term]):
 
     @property
     def limits(self) -> str:
-        """Unknown part of it, in words; empty where all is known."""
+        """Text on what the contract leaves undecided; empty if nothing."""
         if not self.unjudged:
             return ""
         more = len(self.unjudged) - 1
@@ -243,8 +243,8 @@ class Contract(Sequence[Term]):
             names.update(dict.fromkeys(sorted(dim.free)))
         return tuple(n for n in names if n not in dict(self.derived))
 
-    def standing_for(self, constraint: Constraint) -> Terms:
-        """The terms that say, with others, what this constraint does."""
+    def from_constraint(self, constraint: Constraint) -> Terms:
+        """The terms that a constraint is a source of."""
         return Terms(t for t in self.terms if constraint in t.constraints)
 
     @checked

@@ -1,4 +1,5 @@
-"""Shorter forms of one condition. They are equivalent at all sizes at which some other conditions hold, empty inputs included.
+"""Finds shorter equivalent forms of one condition. They are equivalent at all sizes at which some other conditions
+hold, empty inputs included.
 
 Candidates come from rules, from tables of sizes and from the parts of the condition. Each is proved before it is used, and the
 cheapest one wins.
@@ -38,17 +39,19 @@ from .ranges import separated
 
 
 def short_form(cond: Cond, engine: Engine) -> Cond:
-    """A condition by itself in the shortest form that was found: it holds at the same sizes, all of them."""
+    """The shortest form found that is equivalent to a condition at all sizes."""
     return Forms((), engine).shortest(cond) if is_worked_on(cond) else cond
 
 
 def is_worked_on(cond: Cond) -> bool:
-    """True if a shorter form is looked for. The condition is hard to read, and not too large."""
+    """True if a condition is long enough, and not too long, to look for a shorter form. The condition is hard to read,
+    and not too large.
+    """
     return cond.size <= budget.MAX_READ and not is_short(cond) and is_small(cond)
 
 
 def is_short(cond: Cond) -> bool:
-    """True if it is read at once. A term takes an operator between two of its symbols in any form.
+    """True if a condition is short enough to be kept as it is. A term takes an operator between two of its symbols in any form.
 
     A division by a quotient, as in ``h % (h//4)``, is not.
     """
@@ -63,8 +66,8 @@ def _has_quotient(dim: Dim) -> bool:
 
 
 def by_choices(cond: Cond) -> Cond:
-    """The condition with the choice inside it moved to the top. It is ``(c or f(b)) and (~c or f(a))`` for ``f(a if c else
-    b)``.
+    """The condition with an if-then-else inside it moved to the top, as alternatives. It is ``(c or f(b)) and (~c or
+    f(a))`` for ``f(a if c else b)``.
 
     ``broadcast(a, b)`` is ``b if a == 1 else a``. The condition itself where it has no choice, or more than one.
     """
@@ -90,7 +93,7 @@ def by_choices(cond: Cond) -> Cond:
 
 
 def by_factors(cond: Cond) -> Cond:
-    """Relations with 0 without sizes that are factors of all terms. It is ``n == 0 or k == 6`` for ``n*k == 6*n``."""
+    """Drops sizes that are factors of all terms from relations with 0. It is ``n == 0 or k == 6`` for ``n*k == 6*n``."""
     if cond.kind in ("and", "or"):
         return (all_of if cond.kind == "and" else any_of)(map(by_factors, cond.args))
     if not cond.args or cond.args[0].const or len(cond.args[0].terms) < 2:
@@ -108,7 +111,7 @@ def by_factors(cond: Cond) -> Cond:
 
 
 class Forms:
-    """Forms of conditions where `others` hold."""
+    """Finds shorter forms of conditions that are equivalent where the conditions `others` hold."""
 
     def __init__(self, others: Sequence[Cond], engine: Engine) -> None:
         self.others, self.engine = others, engine
@@ -168,7 +171,7 @@ class Forms:
     # ------------------------------------------------------------------ candidates
 
     def _by_rules(self, cond: Cond) -> Iterator[Cond]:
-        """Forms by replacing what is proved equal, or what is proved positive. The form then needs no proof of its own."""
+        """Candidates: subterms replaced by others proved equal. The form then needs no proof of its own."""
         yield by_choices(cond)
         yield from self._paired(cond)
         for form in (cond, *self._aligned(cond)):
@@ -179,8 +182,8 @@ class Forms:
                 yield from self._replaced(form)
 
     def _by_ranges(self, cond: Cond) -> Iterator[Cond]:
-        """Forms by ranges and remainders of its symbols. They are of the condition by itself and together with others that
-        are about no more symbols.
+        """Candidates: ranges and remainders of single symbols. They are of the condition by itself and together with
+        others that are about no more symbols.
         """
         if cond.kind == "or" and len(cond.free) > 1:  # what it allows of one symbol depends on another one
             return
@@ -191,7 +194,7 @@ class Forms:
                 yield all_of(found)
 
     def _by_multiples(self, cond: Cond) -> Iterator[Cond]:
-        """Forms by multiples of a divisor, for relations of one symbol. It is ``h % 4 == 0`` for ``h % (h//4) == 0``."""
+        """Candidates for relations of one symbol: multiples of a divisor. It is ``h % 4 == 0`` for ``h % (h//4) == 0``."""
         if cond.kind != "==" or len(cond.free) != 1:
             return
         atoms = atoms_of(cond)
@@ -201,7 +204,7 @@ class Forms:
             yield from (eq(name % k, 0) for k in sorted(divisors))
 
     def _by_parts(self, cond: Cond) -> Iterator[Cond]:
-        """Without one part, and with one part shortened where the others do not settle the matter."""
+        """Candidates: one member dropped, or shortened under the assumption of the others."""
         if cond.kind not in ("and", "or"):
             return
         join = any_of if cond.kind == "or" else all_of
@@ -218,13 +221,13 @@ class Forms:
         yield self.simplifier.cond(cond)
 
     def _paired(self, cond: Cond) -> Iterator[Cond]:
-        """Equal products of ordered factors as equal factors, where no factor is 0 (see `factors_paired`)."""
+        """Candidate: equal products of ordered factors as equal factors, where no factor is 0."""
         found = factors_paired(cond)
         if found is not None and all(self.domain.holds(c) for c in found[1]):
             yield all_of(found[0])
 
     def _multiplied(self, cond: Cond) -> Iterator[Cond]:
-        """``n//d == q`` as ``n == q*d``, for all quotients by d at once, where d divides their numerators."""
+        """Candidate: ``n//d == q`` as ``n == q*d``, where d divides all numerators."""
         if cond.kind != "==":
             return
         quotients = [m[0] for m, _ in cond.args[0].terms if len(m) == 1 and m[0].kind == "//"]
@@ -238,7 +241,7 @@ class Forms:
                 yield eq(total(a.args[0].scale(c) for a, c in parts) + rest * divisor, 0)
 
     def _stripped(self, cond: Cond) -> Iterator[Cond]:
-        """Without factors of all terms that are positive."""
+        """Candidates: positive factors of all terms dropped."""
         d = cond.args[0]
         if d.const or not d.terms:
             return
@@ -247,7 +250,7 @@ class Forms:
             yield _related(cond.kind, without(d, positive))
 
     def _replaced(self, cond: Cond) -> Iterator[Cond]:
-        """With an atom replaced that another condition equates with something."""
+        """Candidates: an atom replaced by an expression that another condition equates with it."""
         for other in self.others:
             if other.kind == "==":
                 for atom, to in _solved(other.args[0]):
@@ -258,7 +261,7 @@ class Forms:
                             continue
 
     def _aligned(self, cond: Cond) -> Iterator[Cond]:
-        """Forms with quotients of one symbol that are multiples of another one written as multiples."""
+        """Candidates: quotients of one symbol rewritten as multiples of another quotient of it."""
         quotients = [a for a in atoms_of(cond) if a.kind == "//" and len(a.free) == 1]
         to: dict[Atom, Dim] = {}
         for a, b in permutations(sorted(quotients, key=lambda a: a.order), 2):
@@ -290,7 +293,7 @@ def _related(kind: str, d: Dim) -> Cond:
 
 
 def _solved(d: Dim) -> Iterator[tuple[Atom, Dim]]:
-    """The quotients that an equality of `d` with 0 is solved for."""
+    """Solutions of ``d == 0`` for a quotient in it: pairs (quotient, expression)."""
     for mono, c in d.terms:
         if len(mono) == 1 and mono[0].kind == "//":
             rest = of_atom(mono[0]).scale(c) - d
@@ -300,7 +303,7 @@ def _solved(d: Dim) -> Iterator[tuple[Atom, Dim]]:
 
 
 def _with(d: Dim, atom: Atom, to: Dim) -> Dim:
-    """`d` with one atom replaced where it stands in a polynomial at the top, or in a numerator."""
+    """`d` with one atom replaced in its terms and numerators."""
 
     def replaced(a: Atom) -> Dim:
         if a is atom:

@@ -1,4 +1,4 @@
-"""Implication at all sizes, however small these are and illegal the broadcasts in the conditions."""
+"""Implication between conditions at all sizes, also size 0 and illegal broadcasts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..simplify.domain import Plainly, is_size
 
 
 class Held:
-    """Conditions that hold, in the order in which they were added. They are found by their symbols.
+    """An editable set of conditions assumed to hold, with the facts that follow from them. They are found by their symbols.
 
     Broadcasts are written out (see `Plainly`) for what is proved from them.
     """
@@ -36,7 +36,7 @@ class Held:
             self.add(cond)
 
     def add(self, cond: Cond) -> None:
-        """Take a condition in."""
+        """Adds a condition."""
         if cond not in self._position:
             self._added += 1
             self._position[cond] = self._added
@@ -48,7 +48,7 @@ class Held:
                 self._assume(self._facts, cond)
 
     def discard(self, cond: Cond) -> None:
-        """Leave a condition out."""
+        """Removes a condition."""
         if self._position.pop(cond, None) is not None:
             for name in cond.free:
                 del self._links[name][cond]
@@ -59,27 +59,27 @@ class Held:
         return cond in self._position
 
     def plain(self, cond: Cond) -> Cond:
-        """The condition with broadcasts written out."""
+        """The condition with broadcasts replaced by if-then-else terms."""
         found = self._plain.get(cond)
         if found is None:
             found = self._plain[cond] = self._plainly.cond(cond)
         return found
 
     def about(self, names: Iterable[str]) -> list[Cond]:
-        """Those that speak of one of these symbols."""
+        """The conditions that mention one of these symbols."""
         found = {c for name in names for c in self._links.get(name, ())}
         return sorted(found, key=self._position.__getitem__)
 
     def linked(self, names: Iterable[str]) -> list[Cond]:
-        """Those that are connected to these symbols through conditions that have a value at all sizes."""
+        """The conditions connected to these symbols through conditions that have a value at all sizes."""
         return reached(names, self._valued)
 
     def was_last(self, cond: Cond) -> bool:
-        """True if nothing that speaks of its symbols was added after it."""
+        """True if no later condition mentions its symbols."""
         return self.about(cond.free)[-1] is cond
 
     def decided(self, cond: Cond) -> bool | None:
-        """Truth of a condition as far as the facts settle it. None where they do not, or a condition was left out."""
+        """True or False if the facts decide the condition, else None (also after a `discard`)."""
         if self._facts is None or not has_value(cond):
             return None
         plain = self.plain(cond)
@@ -88,7 +88,7 @@ class Held:
         return self._facts.decide(plain)
 
     def learn(self) -> None:
-        """Let the facts know what is held now."""
+        """Adds the conditions to the facts."""
         if self._facts is None:
             self._facts = Facts()
             for cond in self._position:
@@ -104,7 +104,7 @@ class Held:
 
 
 class Implications:
-    """Shows what follows, within a budget for all questions together. What is not shown is taken not to follow."""
+    """Decides implications within one budget. What is not shown is taken not to follow."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
@@ -142,9 +142,9 @@ def _is_bound(cond: Cond) -> bool:
 
 
 def _is_weaker(cond: Cond, held: Held) -> bool:
-    """True if a condition that is held lists fewer of the same alternatives."""
-    ways = set(cond.args)
-    return any(ways.issuperset(c.args if c.kind == "or" else (c,)) for c in held.about(cond.free))
+    """True if a held condition is an alternative ("or") with fewer of the same members."""
+    members = set(cond.args)
+    return any(members.issuperset(c.args if c.kind == "or" else (c,)) for c in held.about(cond.free))
 
 
 def _settled(cond: Cond, given: Iterable[Cond]) -> bool:

@@ -1,4 +1,4 @@
-"""Ranges and remainders of single sizes that are equivalent to conditions which are hard to read.
+"""Rewrites hard-to-read conditions as ranges and remainders of single sizes.
 
 ``(H + 31)//32 == 7`` holds for exactly the sizes 193 to 224. A table of sizes suggests the form, the engine proves that it
 holds at the same sizes; what is not proved is not used.
@@ -24,7 +24,7 @@ _GRID = {2: 96, 3: 20, 4: 9}
 
 
 def separated(conds: Sequence[Cond], engine: Engine) -> list[Cond] | None:
-    """Conditions on one symbol each that together hold where all `conds` do and nowhere else.
+    """Conditions on one symbol each, together equivalent to `conds`; None if there are none.
 
     None where none are found, or none are proved.
     """
@@ -56,7 +56,7 @@ def separated(conds: Sequence[Cond], engine: Engine) -> list[Cond] | None:
 
 
 def _is_joint(names: Sequence[str], conds: Sequence[Cond]) -> bool:
-    """True if small sizes show that what `conds` allow of one symbol depends on another one."""
+    """True if samples show that the sizes allowed for one symbol depend on another symbol."""
     if len(names) not in _GRID:
         return False
     sizes = np.arange(_GRID[len(names)], dtype=np.int64)
@@ -75,7 +75,7 @@ def _is_joint(names: Sequence[str], conds: Sequence[Cond]) -> bool:
 
 
 def _all_hold(names: Sequence[str], samples: Sequence[Sequence[int]], conds: Sequence[Cond]) -> bool:
-    """True unless a combination of samples breaks `conds`; also where a value does not fit 64 bits."""
+    """True if `conds` hold at all combinations of the samples."""
     columns = [np.array(sizes, dtype=np.int64) for sizes in samples]
     table = Table(dict(zip(names, np.meshgrid(*columns, indexing="ij"), strict=True)))
     try:
@@ -85,7 +85,7 @@ def _all_hold(names: Sequence[str], samples: Sequence[Sequence[int]], conds: Seq
 
 
 def _allowed(name: str, model: Mapping[str, int], conds: Sequence[Cond]) -> list[int] | None:
-    """The sizes of a table that `conds` allow of one symbol, the others fixed."""
+    """The sampled sizes of one symbol at which `conds` hold, the other symbols fixed."""
     sizes: Sizes = np.arange(budget.TABLE_SIZES + 1, dtype=np.int64)
     if any(abs(v) > SAFE for v in model.values()):
         return None
@@ -122,7 +122,7 @@ def plain_form(x: Dim, sizes: Sequence[int]) -> Cond | None:
 
 
 def _periodic(x: Dim, sizes: Sequence[int], top: int) -> Cond | None:
-    """The remainders of one period, one range of them or a few, from some size on."""
+    """Condition by remainders: periodic from some size on; None if it is none."""
     first = sizes[0]
     held = np.zeros(top + 1, dtype=np.bool_)
     held[np.asarray(sizes)] = True

@@ -1,1 +1,1 @@
-"""Languages in which checkers are written, one file each."""
+"""Target languages of generated checkers, one file each."""

@@ -1,4 +1,4 @@
-"""C++: a header of 64-bit numbers that know whether they fit."""
+"""C++ checkers: one header, with 64-bit arithmetic that detects overflow."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .language import INFIX, Language, apart, escaped
 
 
 def _cpp_literal(text: str) -> str:
-    """String literal as bytes of UTF-8. An octal escape has three digits, and ``?`` could begin a trigraph."""
+    """C++ string literal, as bytes of UTF-8. An octal escape has three digits, and ``?`` could begin a trigraph."""
     return (
         '"'
         + escaped(text, '"\\?', lambda c: "".join(f"\\{b:03o}" for b in c.encode(errors="replace")))
@@ -52,7 +52,7 @@ CPP = Language(
 //
 //     checked::check_inputs(shapes) returns the conditions that are broken; when there are none, the model runs.
 //
-// Numbers have 64 bits. A condition in which one does not fit is told as broken, with a word on it.
+// Numbers have 64 bits. A condition in which one does not fit is reported as broken, with a note.
 #pragma once
 #include <algorithm>
 #include <cstddef>

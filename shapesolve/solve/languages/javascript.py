@@ -1,4 +1,4 @@
-"""JavaScript: a module that computes with BigInt."""
+"""JavaScript checkers: one module, with BigInt arithmetic."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""`Language`: how a language says what a `Program` does, and nothing else.
+"""`Language`: syntax by which a `Program` is written in a programming language.
 
 Integers are those of Python: quotients round down, remainders have the sign of the divisor. C++ has 64 bits; a
-condition in which a number does not fit is told as broken, with a word on it. JavaScript computes with BigInt.
+condition in which a number does not fit is reported as broken, with a note. JavaScript computes with BigInt.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ INFIX = {sign: f"{{0}} {sign} {{1}}" for sign in ("==", "!=", ">=", "<=")}
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """A language: its expressions, its statements, and the text around them. The text has ``@RANKS@``, ``@OTHERS@``,
+    """A target language: its expressions, statements, and the text around them. The text has ``@RANKS@``, ``@OTHERS@``,
     ``@STEPS@`` and ``@OUTPUTS@``.
 
     `rank` is an entry for an input of a ``name`` with a ``rank``, `other` one for an input of any shape. `outputs` is the
@@ -37,7 +37,7 @@ class Language:
     taken: frozenset[str] = frozenset()
 
     def source(self, program: Program, outputs: Program | None = None) -> str:
-        """A checker of input shapes, and a function that computes those of outputs.
+        """Source of a checker of input shapes, with a function that computes output shapes if given.
 
         Raises `ValueError` where the contract or a shape has numbers that the language has not.
         """
@@ -57,10 +57,10 @@ class Language:
 
 
 def escaped(text: str, plain: str, form: Callable[[str], str]) -> str:
-    """Characters other than printable ASCII, and those that mean something, by `form`."""
+    """The text with characters in `plain`, and all but printable ASCII, replaced by `form`."""
     return "".join(c if c.isascii() and c.isprintable() and c not in plain else form(c) for c in text)
 
 
 def apart(base: str) -> str:
-    """A name that no keyword, macro or generated name equals."""
+    """An identifier that differs from all keywords, macros and generated names."""
     return f"{base}_" if base[:1].isalpha() else f"size_{base}_"

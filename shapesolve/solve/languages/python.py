@@ -1,4 +1,4 @@
-"""Python: checkers of shapes, and of sizes by keyword."""
+"""Python checkers: of input shapes, and of sizes by keyword."""
 
 from __future__ import annotations
 
@@ -113,12 +113,16 @@ def python_source(program: Program, name: str = "check_sizes") -> str:
     if not name.isidentifier() or keyword.iskeyword(name):
         raise ValueError(f"{name!r} is not a name for a Python function")
     names = Identifiers(PYTHON.taken, PYTHON.identifier)
-    given = [(said, names(said)) for said in program.parameters]
+    given = [(symbol, names(symbol)) for symbol in program.parameters]
     parameters = ", ".join(f"{identifier}: int" for _, identifier in given)
     lines = [
         f"def {name}({'*, ' if parameters else ''}{parameters}) -> list[str]:",
         '    """Conditions on input sizes that do not hold; when there are none, the model runs."""',
-        *(f"    # {identifier} is the size {said!a}" for said, identifier in given if said != identifier),
+        *(
+            f"    # {identifier} is the size {symbol!a}"
+            for symbol, identifier in given
+            if symbol != identifier
+        ),
         *(_PYTHON_FUNCTIONS[function] for function in sorted(_called(program))),
         "    broken = []",
         *lines_of(program, PYTHON.syntax, PYTHON.templates, names),
@@ -127,7 +131,7 @@ def python_source(program: Program, name: str = "check_sizes") -> str:
 
 
 def _called(program: Program) -> set[str]:
-    """The helper functions that its expressions may call."""
+    """Names of helper functions that the program's expressions can call."""
     found = set()
     for atom in atoms_of(*(step.dim if isinstance(step, Define) else step.cond for step in program.steps)):
         if atom.kind == "broadcast":

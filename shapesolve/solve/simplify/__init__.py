@@ -1,4 +1,4 @@
-"""Simplification in a domain: of equivalent forms the one that is cheapest to read, each step proved.
+"""Simplifies expressions in a domain of sizes: finds the form that is cheapest to read, with proof.
 
 `Domain` is a set of sizes and what is proved of it; `Simplifier` gives the forms, `Readable` those of a model.
 """

@@ -12,7 +12,7 @@ from ...propagate import budget
 
 
 class Cost(NamedTuple):
-    """Compared in this order; `length` decides between forms that are alike in all else."""
+    """Reading cost; fields are compared in this order."""
 
     operators: int
     symbols: int
@@ -27,7 +27,7 @@ def cost(node: Dim | Cond) -> Cost:
 
 
 def mentions(node: Dim | Cond) -> int:
-    """Number of occurrences of symbols."""
+    """Number of symbol occurrences."""
     counts: dict[Atom, int] = {}
     for atom in atoms_of(node):
         counts[atom] = 1 if atom.kind == "sym" else sum(counts[a] for arg in atom.args for a in atoms_in(arg))
@@ -35,12 +35,12 @@ def mentions(node: Dim | Cond) -> int:
 
 
 def is_small(*nodes: Dim | Cond) -> bool:
-    """True if it is small enough to be worked on."""
+    """True if it is small enough to be simplified."""
     return all(node.size <= budget.MAX_SIMPLIFIED and nesting(node) <= 2 * MAX_DEPTH for node in nodes)
 
 
 def operators(node: Dim | Cond) -> int:
-    """Arithmetic, comparisons, functions and junctions in the printed form (see `presentation`)."""
+    """Number of operators, comparisons and functions in the printed form."""
     memo: dict[Dim, int] = {}
     return _of_cond(node, memo) if isinstance(node, Cond) else _of_dim(node, memo)
 

@@ -58,7 +58,7 @@ class Domain:
 
     @property
     def is_empty(self) -> bool:
-        """True if there is provably no size in the domain."""
+        """True if the domain is proved empty."""
         return self.facts is None
 
     # ------------------------------------------------------------------ proofs
@@ -93,7 +93,7 @@ class Domain:
         return self.engine.entails(cond, self.conds, cheap=True).proved
 
     def refutes(self, cond: Cond) -> bool:
-        """True if it fails at some size of the domain, as far as a table of sizes shows."""
+        """True if a table of sample sizes has one at which it fails."""
         points = self.points(cond)
         if points is None:
             return False
@@ -105,7 +105,7 @@ class Domain:
     # ------------------------------------------------------------------ single symbols
 
     def alone(self, name: str) -> list[Cond]:
-        """Known conditions on one symbol alone."""
+        """Known conditions on the symbol `name` alone."""
         found = self._alone.get(name)
         if found is None:
             found = [c for c in self.conds if c.free == {name}]
@@ -122,11 +122,11 @@ class Domain:
         return any(name in c.free and len(c.free) > 1 for c in self.conds)
 
     def symbol(self, name: str) -> Dim:
-        """The symbol of this name as expressions that were looked at have it."""
+        """The symbol of this name as it occurred in expressions (with its minimum)."""
         return self._symbols[name]
 
     def _meet(self, *nodes: Dim | Cond) -> None:
-        """Note which symbols are sizes, and which may be negative."""
+        """Records the symbols of expressions, with their minimum."""
         for atom in atoms_of(*nodes):
             if atom.kind == "sym" and (atom.args[0] not in self._symbols or atom.args[1] is None):
                 self._symbols[atom.args[0]] = of_atom(atom)
@@ -134,7 +134,7 @@ class Domain:
     # ------------------------------------------------------------------ tables
 
     def points(self, node: Dim | Cond) -> Points | None:
-        """Some accepted sizes of the symbols in `node` and of all that conditions connect with them. They are arrays of equal
+        """Accepted sample sizes of the symbols in `node` and of all symbols connected with them. They are arrays of equal
         length; None where none is found.
         """
         self._meet(node)
@@ -186,7 +186,7 @@ class Domain:
 
 @lru_cache(maxsize=8)  # one term is shortened beside the same symbols many times
 def _picks(lengths: tuple[int, ...]) -> Sizes:
-    """Indices of the points of a table that is too large for all of them. There is a row for each pool of these lengths."""
+    """Random indices into tables that are too large to use in full. There is a row for each pool of these lengths."""
     random = Random(len(lengths))
     return np.array(
         [random.choices(range(length), k=budget.TABLE_SIZES) for length in lengths], dtype=np.int64
@@ -229,7 +229,7 @@ class Plainly(Rewriter):
 
 
 def is_size(node: Dim | Cond, name: str) -> bool:
-    """True if the symbol is a size (>= 0), not any integer."""
+    """True if the symbol is a size (>= 0), False if it may be any integer."""
     return all(
         a.args[1] is not None and a.args[1] >= 0
         for a in atoms_of(node)

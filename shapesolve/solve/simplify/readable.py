@@ -1,4 +1,6 @@
-"""The shapes of a model in their readable form. It is equal to the exact one at every size that the model accepts."""
+"""`Readable`: the shapes of a model in their simplest form at accepted sizes. It is equal to the exact one at every
+size that the model accepts.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ def accepted(contract: Contract, facts: Facts, inputs: Collection[str]) -> list[
 
 
 class Readable(Mapping[str, Shape]):
-    """Simple forms by tensor, each made on demand. The contract is only worked out where a form needs it."""
+    """Simplified shape of each tensor, computed on demand. The contract is only worked out where a form needs it."""
 
     def __init__(
         self,
@@ -50,16 +52,18 @@ class Readable(Mapping[str, Shape]):
         return found
 
     def dim(self, d: Dim) -> Dim:
-        """The simple form of a size on the way."""
+        """The simplified form of a dim."""
         return d if is_linear(d) else self._on_accepted().dim(d)
 
     @property
     def strides(self) -> Strides:
-        """For the sizes that the model accepts."""
+        """`Strides` for the accepted sizes."""
         return self._on_accepted().strides
 
     def usual(self, tensor: str) -> tuple[Shape, list[Cond]]:
-        """The simple form, with long dims as they are at large sizes. The bounds from which on that holds come with it."""
+        """The simplified shape, with long dims in the form they have at large sizes. The bounds from which on that
+        holds come with it.
+        """
         shape, bounds = self[tensor], dict[Cond, None]()
         dims = list(shape)
         for i, d in enumerate(dims):

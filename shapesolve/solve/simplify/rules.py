@@ -1,4 +1,4 @@
-"""The rules by which a term gives way to a simpler one: pattern, what must hold, replacement.
+"""Rules that simplify a term: pattern, side condition, replacement.
 
 A rule's side condition is proved in the domain before the rule is used; the table below is all there is.
 """
@@ -17,7 +17,7 @@ Case = tuple[Cond, Dim]
 
 @dataclass(frozen=True)
 class Rule:
-    """``kind`` is the kind of the atom; `cases` gives side conditions and replacements for its arguments."""
+    """A rule for atoms of one kind: `cases` yields side conditions and replacements."""
 
     kind: str
     says: str
@@ -54,7 +54,7 @@ def _clipped(*sizes: Dim) -> Iterator[Case]:
 
 
 def _whole(n: Dim, d: Dim) -> Iterator[Case]:
-    """Each part of the numerator that is a multiple, when the rest is less than the divisor."""
+    """``(k*a + r)//k`` is ``a`` if ``0 <= r < k``."""
     if d.terms:
         return
     whole = sum(
@@ -67,7 +67,7 @@ def _whole(n: Dim, d: Dim) -> Iterator[Case]:
 
 
 def _divided(n: Dim, d: Dim) -> Iterator[Case]:
-    """``(a*b)//a`` where a is not 0, and a quotient less than one."""
+    """``(a*b)//a`` is ``b`` if a is not 0; ``n//d`` is 0 if ``0 <= n < d``."""
     if not d.terms:
         return
     yield all_of((ge(n, 0), lt(n, d))), ZERO
@@ -90,7 +90,7 @@ RULES = (
 
 
 def rewritten(atom: Atom, domain: Domain) -> Dim:
-    """The atom by the first rule whose side condition is proved; itself when there is none."""
+    """Replacement of an atom by the first rule whose side condition is proved; else the atom."""
     for rule in RULES:
         if rule.kind == atom.kind:
             for needed, to in rule.cases(*atom.args):

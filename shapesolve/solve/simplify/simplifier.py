@@ -1,4 +1,4 @@
-"""`Simplifier`: the cheapest of the equivalent forms of an expression that are found, each one proved."""
+"""`Simplifier`: finds the cheapest equivalent form of an expression, with proof."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Simplifier:
         return c.map_dims(self.dim)
 
     def usual(self, d: Dim) -> tuple[Dim, list[Cond]]:
-        """A still cheaper form for sizes that are large enough, with the bounds from which on it is equal. It is `d` and
+        """A still cheaper form for large sizes, with the bounds from which on it is equal. It is `d` and
         nothing where there is none.
         """
         bounds: dict[Cond, None] = {}
@@ -101,7 +101,7 @@ class Simplifier:
         return found
 
     def _fitted(self, d: Dim) -> Dim:
-        """Its parts in each symbol alone, each one fitted."""
+        """`d` with each subexpression in one symbol replaced by a fitted form."""
         for name in sorted(d.free):
             parts = collected(d, name)
             if all(is_linear(part) for part in parts.values()):
@@ -125,7 +125,7 @@ class Simplifier:
         return self._cheapest(part, fits(part, self._symbol(part, name), self.domain))
 
     def _constant(self, d: Dim) -> Dim:
-        """The number that it is at all sizes of the domain, where it is one."""
+        """The number that `d` equals at all sizes of the domain, else `d`."""
         points = None if is_linear(d) else self.domain.points(d)
         if points is None:
             return d
@@ -150,12 +150,12 @@ class Simplifier:
 
 
 def is_linear(d: Dim) -> bool:
-    """True if it is a polynomial in symbols."""
+    """True if the expression is a polynomial in symbols (no ``//``, choice or maximum)."""
     return all(a.kind == "sym" for mono, _ in d.terms for a in mono)
 
 
 def is_one_floor(d: Dim) -> bool:
-    """True if it is a multiple of one quotient of something linear, and a constant."""
+    """True for ``a*(p // q) + b`` with `p` a polynomial in symbols."""
     if len(d.terms) != 1 or len(d.terms[0][0]) != 1:
         return False
     atom = d.terms[0][0][0]
@@ -163,7 +163,9 @@ def is_one_floor(d: Dim) -> bool:
 
 
 def collected(d: Dim, name: str) -> dict[Monomial, Dim]:
-    """`d` as a sum of products with one factor in one symbol alone. The other factor does not depend on that symbol alone."""
+    """`d` as a sum of products: factors in one symbol alone, by their other factors. The other factor does not depend
+    on that symbol alone.
+    """
     tables: dict[Monomial, dict[Monomial, int]] = {(): {}}
     consts: dict[Monomial, int] = {(): d.const}
     for mono, c in d.terms:

@@ -1,4 +1,6 @@
-"""Sizes that grow in steps of more than 1. All expressions in them become polynomials in their number of steps."""
+"""`Strides`: rewrites expressions of sizes with a known divisor (``h % 8 == 0``). All expressions in them become
+polynomials in their number of steps.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from ...propagate.facts import Facts
 
 
 class Strides:
-    """Rewrites expressions for the sizes at which `facts` hold; what it gives is equal there.
+    """Rewrites expressions by known divisors of sizes; results are equal where `facts` hold.
 
     >>> from shapesolve.expr import parse_cond, parse_dim
     >>> from shapesolve.solve.simplify import Domain
@@ -33,11 +35,11 @@ class Strides:
         self._inward = {base.name or "": of_atom(count).scale(step) for base, count, step in self._steps}
 
     def inward(self, d: Dim) -> Dim:
-        """`d` with every size of a stride written as its number of steps, times the step."""
+        """`d` with each size that k divides written as ``k*(size//k)``."""
         return d.subs(self._inward)
 
     def outward(self, d: Dim) -> Dim:
-        """`d` with the numbers of steps written as sizes, where all their factors allow it."""
+        """`d` with ``k*(size//k)`` written as the size again; `d` itself if a factor does not allow it."""
         used = [s for s in self._steps if any(s[1] in mono for mono, _ in d.terms)]
         table: dict[Monomial, int] = {}
         done = constant(d.const)
@@ -55,10 +57,10 @@ class Strides:
         return from_terms(table, 0) + done
 
     def shown(self, d: Dim) -> Dim:
-        """`d` as people read it: ``16*(h//2)*(h//4)`` as ``2*h**2`` where that is exact, else `d`."""
+        """`d` in its shorter form: ``16*(h//2)*(h//4)`` as ``2*h**2`` where that is exact, else `d`."""
         return self.outward(self.inward(d)) if self._steps and not d.free.isdisjoint(self._inward) else d
 
 
 def _alone(atom: Atom, mono: Monomial) -> bool:
-    """True if it occurs inside no other factor."""
+    """True if the atom occurs in no other factor of the product."""
     return all(other is atom or atom not in atoms_of(of_atom(other)) for other in mono)

@@ -1,4 +1,4 @@
-"""Expressions of one symbol, fitted: one floor of one linear form, clamped, scaled, or a remainder.
+"""Fits expressions of one symbol: a floor of a linear form, clamped, scaled, or a remainder.
 
 The values at the accepted sizes suggest the numbers of a template; `Domain.equal` proves what was suggested, because two
 quasi-polynomials that agree on one period, with the same slopes, are equal.
@@ -27,11 +27,11 @@ class Samples(NamedTuple):
     slopes: list[Fraction]
 
     def since(self, index: int) -> Samples:
-        """Without the first ones."""
+        """The samples without the first `index`."""
         return Samples(self.sizes[index:], self.values[index:], self.slopes)
 
     def divided(self, low: int, step: int) -> Samples:
-        """With values counted from `low` in steps."""
+        """The samples with values ``(value - low) // step``."""
         return Samples(self.sizes, (self.values - low) // step, [s / step for s in self.slopes])
 
 
@@ -56,7 +56,7 @@ def fits(dim: Dim, x: Dim, domain: Domain) -> Iterator[Dim]:
 
 
 def eventually(dim: Dim, x: Dim, domain: Domain) -> tuple[Dim, int] | None:
-    """One floor of one linear form of the symbol `x` that `dim` is equal to from some accepted size on. That size comes with
+    """A floor of a linear form in `x` that equals `dim` from some size on, with that size; else None. That size comes with
     it.
 
     The table of values goes on until everything has repeated, with the slope of the end: what agrees in its last part agrees
@@ -127,14 +127,14 @@ def _offsets(
 
 
 def _nicest(least: int, most: int, q: int) -> list[int]:
-    """The offsets in an interval that are easiest to read. They are none, none inside the floor, none outside."""
+    """Offsets in an interval that are easiest to read. They are none, none inside the floor, none outside."""
     whole = -(-least // q) * q
     tried = [0, whole, least, most]
     return list(dict.fromkeys(b for b in tried if least <= b <= most))
 
 
 def _apart(samples: Samples, x: Dim, slope: Fraction) -> Iterator[Dim]:
-    """One floor from some size on, which may be clamped from below, and other values for smaller sizes."""
+    """Candidates: a floor of a linear form from some size on, other constants for smaller sizes."""
     pieces: list[tuple[int, int]] = []  # the value up to a size
     rest = samples
     while len(pieces) < 3:  # else it becomes a floor
