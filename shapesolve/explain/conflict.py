@@ -192,7 +192,7 @@ def _notes(lowered: Lowered, core: Sequence[Constraint], entry: Entry) -> tuple[
     if not entry.guard.is_true:
         return (
             *given,
-            f"no input size lets this node run where it is reached: {lowered.walk.told(entry.guard)}",
+            f"no input size lets this node run where it is reached: {lowered.walk.described(entry.guard)}",
         )
     return (*given, _never(lowered))
 

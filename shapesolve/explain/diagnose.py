@@ -153,7 +153,10 @@ def _dead_branches(analysis: Solved) -> Iterator[Finding]:
             way = _WAYS_ROUND.get(around.pop(), "") if len(around) == 1 else ""
             way = way or "it must not be reached"
             title = f"{origin.op_type} cannot run, so {way}"
-            notes: tuple[str, ...] = (origin.rule, f"it is reached where {analysis.walk.told(entry.guard)}")
+            notes: tuple[str, ...] = (
+                origin.rule,
+                f"it is reached where {analysis.walk.described(entry.guard)}",
+            )
             if entry.node is not None and stops_loading(analysis.walk, entry.node):
                 notes += ("onnxruntime does not load the file, whatever is reached",)
             yield Finding("SS204", title, origin.node, origin.op_type, (origin.node,), notes=notes)

@@ -198,7 +198,7 @@ def need_text(constraint: Constraint, entry: Entry, lowered: Lowered) -> str:
         return f"it is assumed that {named}" if named is origin.rule else f"{named} is assumed: {origin.rule}"
     if not origin.node:
         return f"{constraint.cond}: {origin.rule}"
-    where = "" if entry.guard.is_true else f" where {lowered.walk.told(entry.guard)}"
+    where = "" if entry.guard.is_true else f" where {lowered.walk.described(entry.guard)}"
     if constraint.cond.is_false:
         facts = [t for s in sites_of(entry, lowered) if (t := _fact(s, entry, lowered))]
         told = f"{origin.rule} must hold" if reason_id(origin.rule) == "formula" else origin.rule

@@ -1,4 +1,4 @@
-"""Lowering: every node, by the rule of its operator, becomes shapes and constraints."""
+"""Lowering: turns each node into output shapes and constraints, by the rule of its operator."""
 
 from .op import InvalidNode, Op
 from .registry import DEFAULT, Registry, lower, signature

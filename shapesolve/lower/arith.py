@@ -1,4 +1,4 @@
-"""Arithmetic on the elements of partial data, exactly as a runtime computes them, or None.
+"""Arithmetic on elements of partial data, exactly as a runtime computes them; None where unknown.
 
 A function of this module takes elements (never None) and the element type of the result. Integers are dims
 that wrap, or are given up where they may leave their type. Floats are rounded by numpy in their real type. A
@@ -66,7 +66,7 @@ def _numbers(
     floats: Callable[[Any, Any], Any],
     pairs: Callable[[Pair, Pair], Pair | None],
 ) -> Function:
-    """A function of two numbers, from what it does to integers, to floats and to exact quotients."""
+    """Combines functions on integers, floats and exact quotients into a function on elements."""
 
     def function(a: Elem, b: Elem, dtype: int) -> Elem:
         if isinstance(a, Dim) and isinstance(b, Dim):
@@ -132,7 +132,7 @@ def div(a: Elem, b: Elem, dtype: int) -> Elem:
 
 
 def mul(a: Elem, b: Elem, dtype: int) -> Elem:
-    """Product; also of a size and a float that is no short binary fraction, while its roundings are known."""
+    """Product of two elements; of a size and an inexact float only while its roundings are known."""
     product = _mul_numbers(a, b, dtype)
     if product is None:
         for x, y in ((a, b), (b, a)):
@@ -183,7 +183,7 @@ def fmod(a: Elem, b: Elem, dtype: int) -> Elem:
 
 
 def power(a: Elem, b: Elem, dtype: int) -> Elem:
-    """A power with a small whole exponent; others only where the result is exact."""
+    """Power of two elements, where the result is exact."""
     exponent = b.value if isinstance(b, Dim) else b
     if isinstance(exponent, float):
         exponent = int(exponent) if exponent.is_integer() else exponent
@@ -197,7 +197,7 @@ def power(a: Elem, b: Elem, dtype: int) -> Elem:
 
 
 def _product(elems: Seq[Elem], dtype: int) -> Elem:
-    """The product, unless a float on the way to it is not exact."""
+    """Product of several elements; None if a float result on the way is inexact."""
     result = elems[0]
     for e in elems[1:]:
         if isinstance(e, float | Ratio) and (exact(e) is None or exact(result) is None):
@@ -207,7 +207,7 @@ def _product(elems: Seq[Elem], dtype: int) -> Elem:
 
 
 def shift(direction: str) -> Function:
-    """BitShift; the types are unsigned."""
+    """BitShift of unsigned elements, left or right."""
 
     def function(a: Elem, b: Elem, dtype: int) -> Elem:
         if not isinstance(a, Dim) or not isinstance(b, Dim) or b.value is None or not 0 <= b.value < 64:
@@ -218,7 +218,7 @@ def shift(direction: str) -> Function:
 
 
 def bitwise(function: Callable[[int, int], int]) -> Function:
-    """A bitwise operator, on known integers."""
+    """A bitwise operator on known integers."""
 
     def on_elements(a: Elem, b: Elem, dtype: int) -> Elem:
         if isinstance(a, Dim) and isinstance(b, Dim) and a.value is not None and b.value is not None:
@@ -229,7 +229,7 @@ def bitwise(function: Callable[[int, int], int]) -> Function:
 
 
 def compare(relation: Callable[[Any, Any], Cond], plain: Callable[[Any, Any], bool]) -> Function:
-    """A comparison of numbers (of texts and truth values only for equality)."""
+    """A comparison of elements; texts and booleans only for equality."""
 
     def function(a: Elem, b: Elem, dtype: int) -> Elem:
         if isinstance(a, Dim) and isinstance(b, Dim):
@@ -268,7 +268,7 @@ def either(a: Elem, b: Elem, dtype: int) -> Elem:
 
 
 def one_of(a: Elem, b: Elem, dtype: int) -> Elem:
-    """Exclusive or."""
+    """Logical exclusive or."""
     return fit(~_iff(a, b), dtype) if isinstance(a, Cond) and isinstance(b, Cond) else None
 
 
@@ -304,7 +304,7 @@ def negative(a: Elem, dtype: int) -> Elem:
 
 
 def _monotone(ints: Callable[[Dim], Dim], floats: Callable[[float], float]) -> Function:
-    """A function f with ``f(n / d) = f(n) / d``."""
+    """An elementwise function (negation and the like) with ``f(n / d) = f(n) / d``."""
 
     def function(a: Elem, dtype: int) -> Elem:
         if isinstance(a, Dim):
@@ -333,7 +333,7 @@ def sign_of(a: Elem, dtype: int) -> Elem:
 
 
 def _whole(dims: Callable[[Dim, Dim], Dim], floats: Callable[[float], float]) -> Function:
-    """A rounding to whole numbers; it is exact for a quotient that was rounded once too (see `Ratio`)."""
+    """An elementwise rounding to whole numbers, also of a quotient that was rounded once (see `Ratio`)."""
 
     def function(a: Elem, dtype: int) -> Elem:
         if isinstance(a, Ratio):
@@ -368,7 +368,7 @@ def invert(a: Elem, dtype: int) -> Elem:
 
 
 def sqrt(a: Elem, dtype: int) -> Elem:
-    """A root is rounded correctly by every runtime."""
+    """Square root, which every runtime rounds correctly."""
     made = float_type(dtype)
     return (
         rounded(float(np.sqrt(made(a))), dtype)
@@ -424,7 +424,7 @@ def _to_int(a: Elem, dtype: int) -> Elem:
 
 
 def fold(function: Function, elems: Seq[Elem], dtype: int, start: Elem) -> Elem:
-    """Sum, product, maximum or minimum of some elements; floats only where their order does not matter."""
+    """Reduces elements by sum, product, maximum or minimum; floats only if their order does not matter."""
     if any(e is None for e in elems):
         return None
     ordered = function not in (max_, min_)

@@ -1,5 +1,5 @@
 # compiled: see CONTRIBUTING.md
-"""The attributes of a node as its rule reads them, and what a rule raises when a node cannot be."""
+"""Attributes of a node, with type checks, and the errors for nodes that cannot run."""
 
 from __future__ import annotations
 
@@ -12,15 +12,17 @@ _INTS = frozenset((int,))
 
 
 class InvalidNode(ValueError):
-    """The node cannot run whatever its inputs are; the message says why in a sentence."""
+    """Raised for a node that cannot run whatever its inputs are; the message is a sentence."""
 
 
 class MalformedNode(InvalidNode):
-    """The node does not fit its operator. A model that holds it cannot be loaded, even when the node is never reached."""
+    """Raised for a node that does not fit its operator, so that the model cannot be loaded."""
 
 
 class Attributes:
-    """Attributes by name. `attrs` are those of the call of the function around the node, which it may refer to."""
+    """Access to a node's attributes by name and type. `attrs` are those of the call of the function around the node,
+    which it may refer to.
+    """
 
     __slots__ = ("attributes", "attrs")
 

@@ -1,4 +1,4 @@
-"""Correspondence of input and output axes, declared with each operator as `Rule.axes`.
+"""Links: which output axes carry which input axes, element by element (`Rule.axes`).
 
     axes="N c *s, m *w, m -> N K *S"
 
@@ -34,21 +34,23 @@ Items: TypeAlias = Seq["Label | Uniform | Along"]
 
 @dataclass(frozen=True, slots=True)
 class Uniform:
-    """A part of an axis along which all elements are the same, of this size."""
+    """A factor of an axis, of this size, along which all elements are equal."""
 
     size: Dim
 
 
 @dataclass(frozen=True, slots=True)
 class Along:
-    """An axis that the operator works along and keeps. Places stay, but their elements depend on each other."""
+    """An axis that is kept, but whose elements the operator combines (a softmax). Places stay, but their elements
+    depend on each other.
+    """
 
     label: Label
 
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """Correspondence between the axes of one node.
+    """Correspondence of the axes of a node's inputs and outputs, by common labels.
 
     Attributes:
         inputs: per input its labels, axis by axis; None for an input that says sizes, not data.
@@ -64,7 +66,7 @@ class Links:
 
 
 class Unfollowed(Exception):
-    """The axes of this node cannot be declared. The message says what the node does with rows instead.
+    """Raised for a node whose axes have no correspondence; the message says how it combines rows.
 
     Attributes:
         lists: the first output lists, row after row, what data decides on: the coordinates of elements of the first input (as
@@ -87,7 +89,7 @@ TOGETHER = "lists what it finds in all rows of {symbol} together: data decides h
 
 
 def links_of(op: Op, outputs: Outputs) -> Links | None:
-    """Links of a node by the declaration of its operator; None where there is none.
+    """Links of a node by the declaration of its operator; None if there is none.
 
     Raises:
         Unfollowed: it cannot say it of this node.
@@ -171,7 +173,7 @@ def _expanded(pattern: Pattern, stars: dict[str, int], outputs: Outputs, i: int)
 
 
 def sizes(op: Op, i: int = 0) -> Shape:
-    """Sizes of input `i`; `Unfollowed` when its rank is not known."""
+    """Shape of input `i`; raises `Unfollowed` if its rank is unknown."""
     found = op.shape(i)
     if found is None:
         raise Unfollowed
@@ -179,12 +181,12 @@ def sizes(op: Op, i: int = 0) -> Shape:
 
 
 def rank(op: Op, i: int = 0) -> int:
-    """Rank of input `i`; `Unfollowed` when it is not known."""
+    """Rank of input `i`; raises `Unfollowed` if it is unknown."""
     return len(sizes(op, i))
 
 
 def made(outputs: Outputs, i: int = 0) -> Shape:
-    """Sizes of output `i`; `Unfollowed` when its rank is not known."""
+    """Shape of output `i`; raises `Unfollowed` if its rank is unknown."""
     found = outputs[i] if i < len(outputs) else None
     if found is None:
         raise Unfollowed
@@ -192,7 +194,7 @@ def made(outputs: Outputs, i: int = 0) -> Shape:
 
 
 def dims(op: Op, i: int) -> tuple[Dim, ...]:
-    """Elements of an integer input; `Unfollowed` when they are not all known."""
+    """Elements of an integer input as dims; raises `Unfollowed` if some are unknown."""
     value = op.value(i)
     found = (
         () if value is None or value.elems is None else tuple(e for e in value.elems if isinstance(e, Dim))
@@ -203,7 +205,7 @@ def dims(op: Op, i: int) -> tuple[Dim, ...]:
 
 
 def numbers(op: Op, i: int) -> tuple[int, ...]:
-    """Elements of an integer input; `Unfollowed` when they are not all known numbers."""
+    """Elements of an integer input as numbers; raises `Unfollowed` if some are not constant."""
     found = op.const_ints(i)
     if found is None:
         raise Unfollowed
@@ -211,28 +213,28 @@ def numbers(op: Op, i: int) -> tuple[int, ...]:
 
 
 def axis_of(op: Op, default: int = 0, i: int = 0) -> int:
-    """The attribute `axis` as an axis of input `i`, not negative."""
+    """The attribute `axis` as a non-negative axis of input `i`."""
     axis = op.int_attr("axis", default)
     return axis + rank(op, i) if axis < 0 else axis
 
 
 def own(op: Op, i: int = 0) -> list[Label]:
-    """Labels of input `i` that no other input has."""
+    """New labels for the axes of input `i`, not shared with other inputs."""
     return [(i, k) for k in range(op.rank(i) or 0)]
 
 
 def others(op: Op, start: int = 1) -> list[list[Label]]:
-    """Labels of the inputs from `start` on that no other input has."""
+    """New labels for the axes of the inputs from `start` on, not shared with other inputs."""
     return [own(op, i) for i in range(start, op.n_in)]
 
 
 def plain(labels: Iterable[Label]) -> list[Items]:
-    """Axes with one label each."""
+    """Output axes with one label each."""
     return [[label] for label in labels]
 
 
 def links_along(op: Op, acted: Iterable[int]) -> Links:
-    """Links of an operator that works along some axes of its first input and keeps them in all outputs."""
+    """Links of an operator that keeps the axes of its first input and combines elements along some."""
     acted, labels = {*acted}, own(op)
     rank(op)
     out: list[Items] = [[Along(label)] if k in acted else [label] for k, label in enumerate(labels)]
@@ -240,7 +242,7 @@ def links_along(op: Op, acted: Iterable[int]) -> Links:
 
 
 def along_axis(default: int = 0, *, rest: bool = False) -> Axes:
-    """The operator works along the axis that an attribute names, with `rest` along all after it too."""
+    """Axes of an operator that combines elements along its attribute `axis` (`rest`: and all after)."""
 
     def axes(op: Op, _: Outputs) -> Links:
         axis = axis_of(op, default)
@@ -250,7 +252,7 @@ def along_axis(default: int = 0, *, rest: bool = False) -> Axes:
 
 
 def links_kept(op: Op, same: Seq[bool]) -> Links:
-    """Links of an operator that leaves some axes of its first input alone and makes the others anew."""
+    """Links of an operator that keeps the axes marked in `same` and computes the others anew."""
     labels = own(op)
     out: list[Items] = [
         [label if keep else ("new", k)] for k, (label, keep) in enumerate(zip(labels, same, strict=True))
@@ -259,7 +261,7 @@ def links_kept(op: Op, same: Seq[bool]) -> Links:
 
 
 def regroup(op: Op, _: Outputs) -> Links:
-    """The elements of input 0 in the same order, in another shape."""
+    """Links of a reshape: the elements of input 0 in the same order."""
     rank(op)
     return Links([own(op), *[None] * (op.n_in - 1)], [None], regroups=True)
 
@@ -277,8 +279,8 @@ def picks(links: Links) -> Picks:
 
 
 def mixes(what: str, lists: Lists = "") -> Axes:
-    """Axes of an operator that keeps no rows apart. `what` it does with those of ``{symbol}``, in words; `lists`: see
-    `Unfollowed`.
+    """Axes of an operator that combines the rows of a batch, with its effect in words. `what` it does with those of
+    ``{symbol}``, in words; `lists`: see `Unfollowed`.
     """
 
     def axes(op: Op, _: Outputs) -> Links:
@@ -288,13 +290,13 @@ def mixes(what: str, lists: Lists = "") -> Axes:
 
 
 def batched(outputs: Outputs, i: int = 0, at: int = 0, label: Label = "B") -> list[Items] | None:
-    """Axes of output `i`, one of them the batch; the others are left open."""
+    """Labels of output `i` whose axis `at` is the batch; the other axes are unlinked."""
     found = outputs[i] if i < len(outputs) else None
     return None if found is None else [[label] if k == at else [("new", k)] for k in range(len(found))]
 
 
 def batch_first(*operands: int, shared: Seq[int] = ()) -> Axes:
-    """Axes where the first of these operands is the batch, and so is that of outputs of its size. The others are left open.
+    """Axes of an operator where the first axis of these operands and of the outputs is the batch. The others are left open.
 
     Operands `shared` may be one row for all.
     """

@@ -1,5 +1,5 @@
 # compiled: see CONTRIBUTING.md
-"""The types that the model itself declares, as something known."""
+"""Converts declared types of the model to known values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .types import OPEN, Known, Map, Optional, Sequence
 
 
 def declared_known(walk: Statements, declared: ValueType | None, name: str = "") -> Known | None:
-    """A declared type as something known; anonymous dims get symbols named after `name` when it is given."""
+    """The known value of a declared type; dims without a name get symbols named after `name`."""
     if declared is None:
         return None
     if isinstance(declared, TensorType):
@@ -38,12 +38,12 @@ def _declared_dim(walk: Statements, d: int | str | None, name: str) -> Dim:
     if isinstance(d, int):
         return constant(d)
     if isinstance(d, str):
-        said = dim_from_param(d, walk.words)
-        if said not in walk.opaque:
-            return said
-        made = walk.opaque[said]
+        dim = dim_from_param(d, walk.words)
+        if dim not in walk.opaque:
+            return dim
+        made = walk.opaque[dim]
         if made is None and name.isidentifier():
-            made = walk.opaque[said] = unnamed_dim(walk, name)
+            made = walk.opaque[dim] = unnamed_dim(walk, name)
         return OPEN if made is None else made
     if name and name.isidentifier():
         return unnamed_dim(walk, name)
@@ -51,7 +51,7 @@ def _declared_dim(walk: Statements, d: int | str | None, name: str) -> Dim:
 
 
 def unnamed_dim(walk: Statements, name: str) -> Dim:
-    """The symbol of an input dim without a name: `name`, or what the author calls that size elsewhere.
+    """Symbol for an input dim without a name: `name`, or the model's own name for an equal size.
 
     A name that the author uses for another size is left alone.
     """

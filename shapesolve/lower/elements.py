@@ -1,5 +1,7 @@
 # compiled: see CONTRIBUTING.md
-"""Elementwise functions applied to whole values. They go to each element where it is known, else to the bounds."""
+"""Applies elementwise functions to partial data and to bounds of it. They go to each element where it is known, else to
+the bounds.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ OnRanges = Callable[..., DimRange]
 def apply(
     op: Op, function: Function, indices: Seq[int], dtype: int, intervals: OnRanges | None = None
 ) -> Value | None:
-    """The value of an elementwise operator over these inputs, whose results have element type `dtype`."""
+    """The value that an elementwise operator computes from these inputs."""
     values = [op.value(i) for i in indices]
     if all(v is None for v in values):
         return None
@@ -42,7 +44,7 @@ def apply(
 
 
 def _states_rounding(op: Op, found: Value, values: Seq[Value | None]) -> bool:
-    """Assume sizes in the range for which the rounding of a product was tried. False where nothing may be assumed."""
+    """Assumes sizes at which the rounding of a float product is known; False if not allowed."""
     if not any(isinstance(e, Ratio) and e.rounded for e in found.elems or ()):
         return True
     elems = [e for v in values for e in (v.elems if v is not None else None) or ()]
@@ -69,7 +71,7 @@ def extremes_meet(op: Op, indices: Seq[int]) -> bool:
 
 
 def on_elements(function: Function, values: Seq[Value | None], dtype: int) -> Value | None:
-    """`function` over broadcast values; unknown elements give unknown elements."""
+    """`function` on each element of broadcast values; None for elements with an unknown operand."""
 
     def element(*elems: Elem) -> Elem:
         return None if None in elems else function(*elems, dtype)
@@ -78,7 +80,7 @@ def on_elements(function: Function, values: Seq[Value | None], dtype: int) -> Va
 
 
 def broadcast_elements(function: Callable[..., Elem], values: Seq[Value | None]) -> Value | None:
-    """`function` over broadcast values; None when one is missing, they do not fit, or there is too much."""
+    """`function` on each element of broadcast values; None if a value is missing or too large."""
     shapes, rows = [], []
     for value in values:
         if value is None or value.elems is None or value.shape is None:
@@ -202,7 +204,7 @@ def higher_of(a: DimRange, b: DimRange) -> DimRange:
 
 
 def hull(a: DimRange, b: DimRange) -> DimRange:
-    """Bounds of elements that come from either side."""
+    """Smallest interval that contains both."""
     return (
         None if a[0] is None or b[0] is None else minimum(a[0], b[0]),
         None if a[1] is None or b[1] is None else maximum(a[1], b[1]),

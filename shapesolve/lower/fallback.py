@@ -1,4 +1,4 @@
-"""Operators without a declared rule.
+"""Lowers nodes whose operator has no declared rule.
 
 They are model-local functions, have a body in their schema, or are left to onnx's own inference; else nothing is known.
 """
@@ -33,7 +33,7 @@ from .types import Known, Sequence, Tensor
 
 
 def lower_unregistered(op: Op, scope: Scope) -> Steps:
-    """Lower a node that has no rule."""
+    """Lowers a node without a rule: by its function body, by onnx's inference, or to unknown outputs."""
     node = op.node
     function = _model_function(op.walk, node)
     if function is not None:
@@ -71,7 +71,7 @@ def _model_function(walk: Scopes, node: Node) -> Function | None:
 
 
 def lower_function(op: Op, scope: Scope, function: Function) -> Steps:
-    """Lower the body of a function in a scope of its own, named after the calling node."""
+    """Lowers the body of a function in its own scope, named after the calling node."""
     walk, node = op.walk, op.node
     op.pure = False
     # under a condition a node weighs more: cases are kept apart
@@ -93,7 +93,7 @@ def lower_function(op: Op, scope: Scope, function: Function) -> Steps:
 
 
 def call_attributes(op: Op, function: Function) -> dict[str, Any]:
-    """Attribute values that the body may refer to: those of the call, over the function's defaults."""
+    """Attributes of a function call, with the function's defaults for missing ones."""
     given: dict[str, Any] = dict(function.defaults)
     for name, value in op.node.attributes.items():
         if isinstance(value, AttrRef):
@@ -118,7 +118,7 @@ def _plain_body(domain: str, op_type: str, version: int) -> Function | None:
 
 
 def schema_body(op: Op, schema: Any) -> Function | None:
-    """The body that the standard defines an operator by, built for this node where it depends on the node."""
+    """The function body in an operator's schema; None without one."""
     node = op.node
     if schema.has_context_dependent_function:
         types = [_type_proto(op.known(i)) for i in range(op.n_in)]
@@ -164,7 +164,7 @@ def _with_defaults(schema: Any, body: onnx.FunctionProto, version: int) -> Funct
 
 
 def infer_by_schema(op: Op, schema: Any) -> list[Known | None] | None:
-    """Ask onnx's own inference for this one node.
+    """Output types by onnx's inference for this node; None if it gives none.
 
     Of operators of the standard only numbers and ranks are believed. A function that somebody registered with a schema of
     their own is given a name for each size, and what it says of these names holds.
@@ -198,7 +198,7 @@ def infer_by_schema(op: Op, schema: Any) -> list[Known | None] | None:
 
 
 def inferred_by_schema(op: Op) -> list[Known | None]:
-    """Outputs by onnx's own inference, for a node whose rule stopped: ranks, and sizes that are numbers."""
+    """Outputs of a node whose rule failed, by onnx's inference: ranks and constant sizes."""
     schema = find_schema(op.node.domain, op.node.op_type, op.version)
     return (infer_by_schema(op, schema) if schema is not None else None) or []
 
@@ -230,7 +230,9 @@ def _node_proto(op: Op) -> onnx.NodeProto:
 
 
 def _type_proto(known: Known | None, names: dict[Dim, str] | None = None) -> onnx.TypeProto | None:
-    """A known type for onnx. Sizes that are no numbers get names, the same for the same size, where `names` collects them."""
+    """Converts a known type to an onnx `TypeProto`. Sizes that are no numbers get names, the same for the same size,
+    where `names` collects them.
+    """
     if isinstance(known, Tensor) and known.dtype:
         shape: list[int | str | None] | None = None
         if known.shape is not None:

@@ -1,5 +1,5 @@
 # compiled: see CONTRIBUTING.md
-"""Lowering a model under what the user states, and again until nothing more is learned of its inputs."""
+"""Lowers a model repeatedly until no more is learned about its inputs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .walk import Walk
 
 
 def lower_model(read: Model, request: Request, progress: Callable[[int, int], None] | None = None) -> Lowered:
-    """Lower a model, and again while that shows more of the ranks and names of its inputs.
+    """Lowers a model, and again while that reveals ranks or names of its inputs.
 
     Raises:
         DimSyntaxError: what is `stated` cannot be parsed.
@@ -46,7 +46,7 @@ def lower_model(read: Model, request: Request, progress: Callable[[int, int], No
 def _only_ranks(
     walk: Walk, model: Model, request: Request, hints: Mapping[str, Shape], names: Mapping[str, str]
 ) -> dict[str, Shape]:
-    """Tensors whose rank sizes decide, with the only one of their possible ranks at which later nodes run."""
+    """Ranks that depend on sizes, if exactly one of few candidates lets later nodes run."""
     found: dict[str, Shape] = {}
     few = [
         (n, ranks)
@@ -98,7 +98,7 @@ def _walk(
 
 
 def _conditions(request: Request, symbols: Mapping[str, Dim]) -> Iterator[Cond]:
-    """Conditions of the user on these symbols. Others may yet get to be known, see `_check_names`."""
+    """The user's conditions, parsed over these symbols. Others may yet get to be known, see `_check_names`."""
     for name, size in request.bind.items():
         if name in symbols:
             yield eq(symbols[name], size)
@@ -109,7 +109,7 @@ def _conditions(request: Request, symbols: Mapping[str, Dim]) -> Iterator[Cond]:
 
 
 def _check_names(request: Request, symbols: Mapping[str, Dim]) -> None:
-    """Raise `ValueError` for a name that no input has."""
+    """Raises `ValueError` for a dim name that no input has."""
     for name in request.bind:
         if name not in symbols:
             raise ValueError(f"no input of the model has a dim named {name!r}{meant(name, symbols)}")
@@ -122,9 +122,9 @@ def _check_names(request: Request, symbols: Mapping[str, Dim]) -> None:
 
 
 def _symbols(given: Mapping[str, Known], names: Mapping[str, str]) -> dict[str, Dim]:
-    """The symbols of inputs by name; those that got the author's name also by the generated one."""
+    """Symbols of inputs by name; renamed symbols also by their generated name."""
     found = {n: d for known in given.values() for n, d in symbols_of(known).items()}
-    return {**found, **{ours: found[said] for ours, said in names.items() if said in found}}
+    return {**found, **{generated: found[name] for generated, name in names.items() if name in found}}
 
 
 def _inputs(walk: Walk, model: Model, untaken: frozenset[str]) -> dict[str, Known]:
@@ -152,13 +152,13 @@ def _inputs(walk: Walk, model: Model, untaken: frozenset[str]) -> dict[str, Know
 
 
 def _declared_names(graph: Graph) -> Iterator[str]:
-    """Every dim name that the file uses anywhere at the top, so that generated names differ."""
+    """Every dim name that the main graph declares, so that generated names differ."""
     for _, declared in (*graph.inputs, *graph.outputs, *graph.value_info.items()):
         yield from _dim_names(declared)
 
 
 def _words(text: str) -> Iterator[str]:
-    """The names in a declared dim: itself, or those of an expression."""
+    """The names in a declared dim, which may be an expression."""
     if is_word(text):
         yield text
     elif not JOINED.fullmatch(text):
@@ -173,7 +173,7 @@ def _dim_names(declared: ValueType | None) -> Iterator[str]:
 
 
 def _ranks_of_inputs(walk: Walk, given: Mapping[str, Known]) -> dict[str, Shape]:
-    """Shapes, of new symbols, for the main graph's inputs whose rank only their users tell."""
+    """Shapes of new symbols for inputs of unknown rank, if later nodes determine the rank."""
     missing = [name for name, known in given.items() if isinstance(known, Tensor) and known.shape is None]
     if not missing:
         return {}
@@ -192,7 +192,7 @@ def _ranks_of_inputs(walk: Walk, given: Mapping[str, Known]) -> dict[str, Shape]
 
 
 def _ranks_before(node: Node, relation: Ranks, ranks: Mapping[str, int]) -> Iterator[tuple[str, int]]:
-    """Ranks of a node's inputs that follow from that of its first output."""
+    """Ranks of a node's inputs that follow from the rank of its first output."""
     rank = ranks.get(node.outputs[0]) if node.outputs else None
     if rank is None:
         return

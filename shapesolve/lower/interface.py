@@ -1,5 +1,6 @@
 # compiled: see CONTRIBUTING.md
-"""A check of a node against its operator's interface. It covers numbers of inputs and outputs, attributes, element types.
+"""Checks a node against its operator's interface: number of inputs, types, attributes. It covers numbers of inputs and
+outputs, attributes, element types.
 
 Runtimes refuse a model with a node that does not fit when they load it, whatever the sizes are.
 https://onnx.ai/onnx/api/defs.html, for ``com.microsoft`` see `Rule.needs`.
@@ -34,7 +35,7 @@ _TOKENS = {
 
 
 class Formal(NamedTuple):
-    """An input of the interface: its name, its type variable, the element types of tensors that it takes."""
+    """One formal input of an operator: name, type variable, accepted element types."""
 
     name: str
     variable: str
@@ -44,7 +45,7 @@ class Formal(NamedTuple):
 
 
 class Interface(NamedTuple):
-    """Interface of one operator at one opset version; None is no limit."""
+    """Interface of an operator at an opset version; a field is None where there is no limit."""
 
     inputs: tuple[Formal, ...]
     most_inputs: int | None
@@ -92,7 +93,7 @@ def misfit(
 
 
 def _withdrawn(op_type: str, version: int, beside: tuple[Runtime, ...]) -> str | None:
-    """That a standard operator is not there at this opset version, in a sentence; None for the others."""
+    """Message that a standard operator does not exist at this opset version; None if it does."""
     try:
         came, gone = _life(op_type, version)
     except onnx.defs.SchemaError:
@@ -106,7 +107,7 @@ def _withdrawn(op_type: str, version: int, beside: tuple[Runtime, ...]) -> str |
 
 @lru_cache(maxsize=4096)  # as with schemas, unknown names are not kept
 def _life(op_type: str, version: int) -> tuple[int, int]:
-    """Opset versions at which a missing standard operator was added, and at which it was withdrawn. Both are 0 if it is
+    """Opset versions that added and removed an operator which this version lacks. Both are 0 if it is
     there, or the version is one that the installed onnx does not know.
     """
     if version > onnx.defs.onnx_opset_version():
@@ -121,7 +122,7 @@ def _life(op_type: str, version: int) -> tuple[int, int]:
 
 
 def unchosen(node: Node, given: Attributes, rule: Rule | None) -> str | None:
-    """Message on an attribute with a value that its declaration does not allow."""
+    """Message on an attribute value that its declaration does not allow; None if all are fine."""
     if rule is None or rule.choices is None:
         return None
     for name, allowed in rule.choices.items():
@@ -133,7 +134,7 @@ def unchosen(node: Node, given: Attributes, rule: Rule | None) -> str | None:
 
 
 def misranked(node: Node, inputs: tuple[Known | None, ...], rule: Rule) -> str | None:
-    """Message on a shape-valued input (a target shape, axes) of a rank at which a run fails."""
+    """Message on an input for axes or a target shape whose rank fails at run time; None if fine."""
     for least, positions in ((1, rule.vectors), (0, rule.flat)):
         for i in positions:
             known = inputs[i] if i < len(inputs) else None
@@ -151,21 +152,21 @@ def _bad_attribute(node: Node, interface: Interface, version: int) -> str | None
             return f"{op} needs the attribute {name}"
     if interface.attributes is None:
         return None
-    for name, said in given.items():
+    for name, given_kind in given.items():
         kind = interface.attributes.get(name)
         if kind is None:
             return f"{op} has no attribute {name} at opset {version}"
-        if said not in (kind, 0):
+        if given_kind not in (kind, 0):
             kinds = AttributeProto.AttributeType
-            return f"attribute {name} of {op} must be {kinds.Name(kind)}, it is {kinds.Name(said)}"
+            return f"attribute {name} of {op} must be {kinds.Name(kind)}, it is {kinds.Name(given_kind)}"
     return None
 
 
 def mistyped(
     node: Node, inputs: tuple[Known | None, ...], version: int, rule: Rule | None = None
 ) -> str | None:
-    """Message on an input type that the operator does not take at this opset. Types that must agree with another input's are
-    checked too.
+    """Message on an input type that the operator does not accept at this opset; None if fine. Types that must agree
+    with another input's are checked too.
     """
     types = tuple([known.dtype if type(known) is Tensor else type(known) for known in inputs])
     try:
@@ -175,21 +176,21 @@ def mistyped(
     if at is None:
         return None
     first, i = at
-    told, other = node.inputs[first], types[i]
+    input_name, other = node.inputs[first], types[i]
     if not isinstance(other, int):
-        return f"{node.op_type} takes no {_KINDS[other]} as its input {told}"
+        return f"{node.op_type} takes no {_KINDS[other]} as its input {input_name}"
     if first == i:
-        return f"{node.op_type} does not take {told} as {type_name(other)} at opset {version}"
+        return f"{node.op_type} does not take {input_name} as {type_name(other)} at opset {version}"
     kinds = [types[first], other]
     one, two = [type_name(k) for k in kinds if isinstance(k, int)]
-    return f"{node.op_type} needs one element type for its inputs, but {told} is {one} and {node.inputs[i]} is {two}"
+    return f"{node.op_type} needs one element type for its inputs, but {input_name} is {one} and {node.inputs[i]} is {two}"
 
 
 @lru_cache(maxsize=8192)
 def _ill_typed(
     domain: str, op_type: str, version: int, types: tuple[int | type, ...], takes: str
 ) -> tuple[int, int] | None:
-    """The positions of two inputs with types that conflict. Both are the same where one is wrong alone."""
+    """Positions of two inputs whose types conflict. Both are the same where one is wrong alone."""
     interface = _taking(takes) if takes else _interface(domain, op_type, version)
     for group in _shared_types(interface, len(types)):
         known = [i for i in group if types[i] and isinstance(types[i], int)]
@@ -217,7 +218,7 @@ def _shared_types(interface: Interface | None, n_in: int) -> tuple[tuple[int, ..
 
 @lru_cache(maxsize=256)
 def _taking(takes: str) -> Interface:
-    """The interface of an operator with declared element types of inputs (`Rule.takes`).
+    """Interface with nothing but the accepted element types of inputs (`Rule.takes`).
 
     A token for each input: a letter of `_TOKENS`, with a number where inputs that take these types need not have the same, or
     ``*`` for any; ``...`` after the last one repeats it.
@@ -247,7 +248,7 @@ def find_interface(domain: str, op_type: str, version: int) -> Interface | None:
 
 @lru_cache(maxsize=256)
 def _needed(needs: str) -> Interface:
-    """The interface of an operator with nothing known but its `Rule.needs`."""
+    """Interface with nothing but the number of needed inputs (`Rule.needs`)."""
     marks, *attributes = needs.split()
     inputs = [Formal(f"number {i}", "", frozenset(), mark == "r") for i, mark in enumerate(marks)]
     return Interface(tuple(inputs), None, None, 0, False, None, tuple(attributes))

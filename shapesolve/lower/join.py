@@ -1,4 +1,4 @@
-"""Join (least upper bound) of two known values, and the choice between them."""
+"""Join (least upper bound) of two known values, and if-then-else of them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .values import Elem, Value
 
 
 def same_known(a: Known | None, b: Known | None) -> bool:
-    """True if both are known to be the same."""
+    """True if both are certainly the same value."""
     if a is b:
         return True
     if isinstance(a, Sequence) and isinstance(b, Sequence):
@@ -37,14 +37,14 @@ def same_known(a: Known | None, b: Known | None) -> bool:
 
 
 def same_items(a: tuple[Known, ...] | None, b: tuple[Known, ...] | None) -> bool:
-    """True if the elements of two sequences are known to be the same, or both unknown."""
+    """True if the elements of two sequences are certainly the same, or both unknown."""
     if a is None or b is None:
         return a is b
     return len(a) == len(b) and all(map(same_known, a, b))
 
 
 def change_sizes(op: Op, known: Known | None, dim: Callable[[Dim], Dim]) -> Known | None:
-    """`known` with its sizes replaced, without data, and without the elements one by one."""
+    """`known` with `dim` applied to its sizes, without data or individual elements."""
     if isinstance(known, Tensor):
         return op.walk.interner.tensor(
             known.dtype, None if known.shape is None else Shape(map(dim, known.shape))
@@ -59,7 +59,7 @@ def change_sizes(op: Op, known: Known | None, dim: Callable[[Dim], Dim]) -> Know
 
 
 def element(op: Op, elem: Known | None) -> Known | None:
-    """One element of a sequence: sizes that differ between elements become symbols."""
+    """The known value of one element of a sequence; sizes that differ among elements become new symbols."""
     if elem is None or OPEN.free.isdisjoint(elem.free):
         return elem
     return change_sizes(
@@ -68,7 +68,7 @@ def element(op: Op, elem: Known | None) -> Known | None:
 
 
 def closed(op: Op, elem: Known | None, visible: frozenset[str]) -> Known | None:
-    """An element made in one trip, as it is known in all: sizes of symbols that are not `visible` differ."""
+    """A loop result as an element of any iteration: sizes that depend on the iteration become open."""
     if elem is None or visible.issuperset(elem.free):
         return elem
     return change_sizes(op, elem, lambda d: d if d.free <= visible else OPEN)
@@ -98,7 +98,7 @@ def _common(op: Op, a: Known | None, b: Known | None) -> Known | None:
 
 
 def common_elem(op: Op, a: Sequence, b: Sequence) -> Known | None:
-    """Join of the elements of two sequences; an empty one adds nothing."""
+    """Join of the elements of two sequences; an empty sequence does not count."""
     if a.length is not None and a.length.value == 0:
         return b.elem
     if b.length is not None and b.length.value == 0:
@@ -107,7 +107,7 @@ def common_elem(op: Op, a: Sequence, b: Sequence) -> Known | None:
 
 
 def _dtype(a: Tensor, b: Tensor) -> int:
-    """The joint element type: the language gives both the same, one may be unknown to us."""
+    """Element type of both tensors; that of one may be unknown."""
     return a.dtype or b.dtype if a.dtype == b.dtype or not (a.dtype and b.dtype) else 0
 
 
@@ -139,7 +139,7 @@ def by_rank(op: Op, i: int, cond: Cond, a: Tensor, b: Tensor) -> Tensor:
     if fits[0] is not fits[1]:
         return a if fits[0] else b
     if name and a.shape is not None and b.shape is not None:
-        either = f"{axes(len(a.shape))} where {op.walk.told(cond)}, else {axes(len(b.shape))}"
+        either = f"{axes(len(a.shape))} where {op.walk.described(cond)}, else {axes(len(b.shape))}"
         op.walk.note("open", f"{name} has {either}: its shape is not followed", op.node, op.walk.scope)
     op.pure = False
     return op.out(None, a.dtype or b.dtype)
@@ -150,7 +150,7 @@ def _rank(tensor: Tensor) -> int | None:
 
 
 class Choice:
-    """``a if cond else b`` for known things.
+    """If-then-else of known values: `a` if `cond`, else `b`.
 
     Where `cond` speaks of sizes the result says so. Where it depends on data, a size is a new symbol that is
     defined by the condition's own symbol, the same one for the same choice.
@@ -161,7 +161,7 @@ class Choice:
         self.by_data = any(name in op.walk.state.reasons for name in cond.free)
 
     def known(self, a: Known | None, b: Known | None) -> Known | None:
-        """One or the other."""
+        """If-then-else of two known values."""
         if self.cond.is_true or same_known(a, b):
             return a
         if self.cond.is_false:
@@ -184,13 +184,13 @@ class Choice:
         return None
 
     def output(self, i: int, a: Known | None, b: Known | None) -> Known | None:
-        """Output `i` of the node: one or the other."""
+        """If-then-else of two candidates for output `i` of the node."""
         if isinstance(a, Tensor) and isinstance(b, Tensor) and self.cond.args and _rank(a) != _rank(b):
             return by_rank(self.op, i, self.cond, a, b)
         return self.known(a, b)
 
     def optional(self, a: Optional, b: Optional) -> Optional:
-        """One or the other optional; an empty one says nothing of what it would hold."""
+        """If-then-else of two optionals."""
         present = None
         if a.present is not None and b.present is not None:
             present = self.truth(a.present, b.present)
@@ -201,11 +201,11 @@ class Choice:
         return Optional(self.known(a.elem, b.elem), present)
 
     def truth(self, a: Cond, b: Cond) -> Cond:
-        """One or the other condition."""
+        """If-then-else of two conditions."""
         return a if a is b else any_of((all_of((self.cond, a)), all_of((~self.cond, b))))
 
     def dim(self, a: Dim, b: Dim, kind: Kind = "size") -> Dim:
-        """One or the other size."""
+        """If-then-else of two sizes."""
         if a is b:
             return a
         choice = ite(self.cond, a, b)
@@ -226,7 +226,7 @@ class Choice:
         return named
 
     def value(self, a: Value | None, b: Value | None) -> Value | None:
-        """One or the other data, element by element where that is known."""
+        """If-then-else of two values, element by element where known."""
         if a is None or b is None or a == b:
             return a if b is not None else None
         if a.elems is None or b.elems is None or a.shape is None or a.shape != b.shape:
@@ -237,7 +237,7 @@ class Choice:
         return Value(a.shape, elems)
 
     def elem(self, a: Elem, b: Elem) -> Elem:
-        """One or the other element."""
+        """If-then-else of two elements."""
         if isinstance(a, Dim) and isinstance(b, Dim):
             return self.dim(a, b, "value")
         if isinstance(a, Cond) and isinstance(b, Cond):

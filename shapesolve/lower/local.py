@@ -1,5 +1,6 @@
 # compiled: see CONTRIBUTING.md
-"""Lowering for the constraint system. Each node is lowered by itself, over a variable for every dim of every tensor.
+"""Lowers each node on its own, over variables of its inputs' dims: the rows of the constraint system. Each node is
+lowered by itself, over a variable for every dim of every tensor.
 
 An analysis carries expressions in the input symbols from node to node. Here each tensor's dims become variables (``Z[1]``)
 as soon as the node that makes it is lowered, and what the rule gave is kept as their definition. So a definition speaks
@@ -32,7 +33,7 @@ Inputs = tuple[Known | None, ...]
 
 
 class Definition:
-    """Definition of the size of a tensor's axis, ``variable == dim``. It is an `Entry` whose condition is made when it is
+    """Definition of a tensor's dim by its node: ``variable == dim``. It is an `Entry` whose condition is made when it is
     asked for.
 
     With axis -1 it says what a name stands for that the analysis gave to a size.
@@ -71,7 +72,7 @@ class Definition:
 
 @dataclass(slots=True, eq=False)
 class Attempt:
-    """A node that is being lowered: what it reads, and how many rows, clashes and names there were before."""
+    """State before lowering a node: inputs, and the numbers of rows, conflicts and names."""
 
     inputs: Inputs
     rows: int
@@ -81,7 +82,7 @@ class Attempt:
 
 
 class Analysed(NamedTuple):
-    """Results of an analysis on a model's tensors."""
+    """Shapes, data and walk of an analysis, with which local rows are compared."""
 
     walk: Walk
     shapes: Mapping[str, Shape]
@@ -90,7 +91,7 @@ class Analysed(NamedTuple):
 
 
 class LocalWalk(Walk):
-    """Lowers a model node by node over variables; `rows` is what it states.
+    """Lowers a model node by node over variables; `rows` are the stated definitions and conditions.
 
     Where a rule needs a size as a number, the node is lowered with the numbers that the analysis found, under the guard that
     the variables have them. Where even then less comes out than the analysis knows (which reads sizes through all it has
@@ -116,7 +117,7 @@ class LocalWalk(Walk):
         self._attempts: dict[tuple[int, str], Attempt] = {}
 
     def build(self, inputs: Mapping[str, Known]) -> None:
-        """State everything of a model with these inputs."""
+        """States the rows of a model with these inputs."""
         why = "declared for this input"
         cut = {name: self._cut(name, known, "input", why, None, "") for name, known in inputs.items()}
         self.run(cut, self.analysed.symbols)
@@ -125,14 +126,14 @@ class LocalWalk(Walk):
         self.rows[:0] = self._given()
 
     def _given(self) -> list[Entry]:
-        """Conditions of the user, and the equalities of sizes that the analysis assumed."""
+        """The user's conditions, and the equalities of sizes that the analysis assumed."""
         made = {(id(r.node), r.prefix, r.why) for r in self.rows if r.role == "assumption"}
         log = self.analysed.walk.state.log
         assumed = [e for e in log if e.role == "assumption" and (id(e.node), e.prefix, e.why) not in made]
         return [*(e for e in log if e.role == "user"), *assumed]
 
     def _name_sizes(self) -> None:
-        """State the sizes behind the names that shapes have for what depends on data."""
+        """Defines generated symbols of data-dependent sizes by the tensor dims that have them."""
         named: set[str] = set()
         for tensor, shape in self.analysed.shapes.items() if self._generated else ():
             for axis, d in enumerate(shape):
@@ -163,7 +164,7 @@ class LocalWalk(Walk):
         return found
 
     def _cut(self, full: str, known: Known, role: Role, why: str, node: Node | None, prefix: str) -> Known:
-        """State the dims of a tensor as definitions of its variables; the tensor as its readers see it."""
+        """Adds definitions of a tensor's dims; returns the tensor with variables for dims."""
         if not isinstance(known, Tensor) or known.shape is None:
             return known
         guard = TRUE if node is None else self.scope.guard
@@ -182,7 +183,7 @@ class LocalWalk(Walk):
     # ------------------------------------------------------------------ nodes
 
     def body(self, graph: Graph, scope: Scope) -> Body:
-        """The nodes of `graph`; its stored tensors have variables as well."""
+        """The nodes of `graph` as a body to lower, with variables for the dims of its stored tensors."""
         if not self.state.trials:
             for name, stored in graph.initializers.items():
                 if name not in scope.env:
@@ -192,7 +193,7 @@ class LocalWalk(Walk):
         return super().body(graph, scope)
 
     def _lower(self, node: Node, scope: Scope) -> Call | None:
-        """Lower one node over variables."""
+        """Lowers one node over variables."""
         if self.state.trials or scope.repeats:
             return super()._lower(node, scope)
         self._take_log()
@@ -202,7 +203,7 @@ class LocalWalk(Walk):
         return self._apply(node, inputs, scope, None)
 
     def _bind(self, node: Node, outputs: Inputs, scope: Scope) -> None:
-        """Take the outputs of a node, once it is lowered as well as can be."""
+        """Stores the outputs of a node, lowered again if they are less precise than in the analysis."""
         attempt = self._attempts.pop((id(node), scope.prefix), None)
         if attempt is not None:
             self._take_log()
@@ -237,7 +238,7 @@ class LocalWalk(Walk):
                     env[name] = known
 
     def _poor(self, node: Node, outputs: Inputs, scope: Scope, attempt: Attempt) -> list[int]:
-        """Outputs that are known less well than in the analysis."""
+        """Indices of outputs that are less precise than in the analysis."""
         made = list(self.state.reasons)[attempt.names :] if len(self.state.reasons) > attempt.names else ()
         new, prefix = frozenset(made), scope.prefix
         return [
@@ -247,7 +248,7 @@ class LocalWalk(Walk):
         ]
 
     def _says_less(self, full: str, known: Known | None, new: frozenset[str]) -> bool:
-        """True if the analysis knows a size, an element or a bound that is missing here, or is a `new` name."""
+        """True if the analysis has a size, element or bound that is unknown here or a `new` symbol."""
         shape, value = self.analysed.shapes.get(full), self.analysed.values.get(full)
         if shape is None:
             return False
@@ -269,7 +270,9 @@ class LocalWalk(Walk):
         return any(e is None and was is not None for e, was in zip(elems, value.elems, strict=True))
 
     def _with_numbers(self, node: Node, scope: Scope, attempt: Attempt) -> None:
-        """Lower the node again with the numbers that variables have. Its statements hold where they have them."""
+        """Lowers the node again with constant dims of its inputs as numbers, under that condition. Its statements hold
+        where they have them.
+        """
         used: dict[str, Dim] = {}
 
         def number(d: Dim) -> Dim:
@@ -297,7 +300,7 @@ class LocalWalk(Walk):
             self.rows[begin:] = [_under(row, given) for row in self.rows[begin:]]
 
     def _run(self, call: Call) -> None:
-        """Lower the bodies that a call runs."""
+        """Lowers the bodies that a call runs."""
         error: BaseException | None = None
         while True:
             body = self._resume(call, error)
@@ -310,7 +313,7 @@ class LocalWalk(Walk):
                 error = e
 
     def _restated(self, node: Node, scope: Scope, outputs: Inputs, poor: list[int]) -> Inputs:
-        """The outputs, those that say too little as the analysis knows them."""
+        """The outputs, with the imprecise ones replaced by those of the analysis."""
         walk = self.analysed.walk
         found = list(outputs)
         for i in poor:
@@ -319,7 +322,7 @@ class LocalWalk(Walk):
         return tuple(found)
 
     def _complete(self, node: Node, prefix: str, begin: int) -> None:
-        """Add what the analysis stated by rules that had nothing to say here, where less is known of data."""
+        """Adds conditions of the analysis that local lowering of the node did not state."""
         logged = self._logged(node, prefix)
         if logged:
             stated = {row.why for row in self.rows[begin:] if row.node is node}
@@ -338,17 +341,17 @@ class LocalWalk(Walk):
         return self._entries.get((id(node), prefix), [])
 
     def say_size(self, d: Dim, node: Node) -> None:
-        """Nothing: each variable is a size, which is not negative."""
+        """States nothing, as each variable is a size and not negative."""
 
     def _take_log(self) -> None:
-        """Move what was logged to the rows."""
+        """Moves the log entries to the rows."""
         if not self.state.trials:
             self.rows += self.state.log
             self.state.log.clear()
 
 
 def _under(row: Entry | Definition, numbers: Cond) -> Entry | Definition:
-    """The row, restricted to where sizes have these numbers."""
+    """The row under the further condition that sizes have these numbers."""
     both = all_of((row.guard, numbers))
     if isinstance(row, Definition):
         where = (row.node, row.prefix, both, all_of((row.numbers, numbers)))

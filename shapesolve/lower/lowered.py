@@ -1,4 +1,4 @@
-"""`Lowered`: what lowering a model found out, from which everything else is worked out."""
+"""`Lowered`: the result of lowering a model."""
 
 from __future__ import annotations
 
@@ -61,12 +61,12 @@ class Lowered:
 
     @property
     def defaults(self) -> tuple[str, ...]:
-        """Inputs that may be given a value of their own, and whose default was taken for it."""
+        """Inputs with a default value that was taken as their value."""
         return tuple(dict.fromkeys(note.subject for note in self.walk.state.notes if note.kind == "default"))
 
     @cached_property
     def unranked(self) -> Mapping[str, bool]:
-        """Tensors of unknown rank, in graph order, each True if the unknown begins with it."""
+        """Tensors of unknown rank; True if all inputs of their node have a known rank."""
         tensors, walk = self.walk.state.tensors, self.walk
         missing = {n for n, k in tensors.items() if isinstance(k, Tensor) and n not in self.shapes}
         found = {}
@@ -78,8 +78,8 @@ class Lowered:
 
     @cached_property
     def unjudged(self) -> tuple[str, ...]:
-        """Tensors that nodes read without a rank known by inference. The rank is unknown, or follows only from the needs of
-        later nodes.
+        """Tensors that nodes read though no inference determines their rank. The rank is unknown, or follows only from
+        the needs of later nodes.
         """
         believed = self.walk.state.believed
         if not self.unranked and not believed:
@@ -94,8 +94,8 @@ class Lowered:
 
     @cached_property
     def is_open(self) -> bool:
-        """True if numbers for the inputs' sizes may decide more than terms. That is, a rank, size or small value is not
-        expressed.
+        """True if some rank, size or small value is unknown, so that lowering with numbers can decide more. That is, a
+        rank, size or small value is not expressed.
         """
         if (
             self.unranked
@@ -107,7 +107,7 @@ class Lowered:
         return any(not d.free <= self.symbols.keys() for d in made) or any(map(self._given_up, self.dtypes))
 
     def _given_up(self, tensor: str) -> bool:
-        """True if a small integer tensor has unknown elements, though all that its node reads are known."""
+        """True if a small integer tensor has unknown elements though its node's inputs are known."""
         node, prefix = self.walk.state.producers.get(tensor, (None, ""))
         rule = None if node is None else self.rule(node, prefix)
         made = self.values.get(tensor)
@@ -119,11 +119,11 @@ class Lowered:
         return all(v is not None and v.elems is not None and None not in v.elems for v in read)
 
     def full_name(self, name: str, prefix: str) -> str:
-        """The tensor that `name` means inside the scope of `prefix`."""
+        """Full name of the tensor that `name` means in the scope `prefix`."""
         return self.walk.full_name(name, prefix)
 
     def is_stored(self, tensor: str) -> bool:
-        """True if the model stores the tensor: an initializer, or the output of a Constant."""
+        """True if the tensor is an initializer or the output of a Constant."""
         made = self.walk.state.producers.get(tensor)
         if made is not None:
             return made[0].is_constant
@@ -134,7 +134,7 @@ class Lowered:
         return self.walk.operators.rule(node, self.walk.state.opsets[prefix])
 
     def data_inputs(self, node: Node, prefix: str) -> tuple[int, ...]:
-        """The inputs that a node reads for their elements, not for their sizes."""
+        """Indices of inputs that a node reads for their elements."""
         rule = self.rule(node, prefix)
         return () if rule is None else rule.data
 
@@ -158,7 +158,7 @@ def _constraint(walk: Walk, number: int) -> Constraint:
 
 
 def symbols_of(known: Known | None) -> dict[str, Dim]:
-    """Symbols of what is known of an input by name, in order of appearance."""
+    """Symbols of an input by name, in order of appearance."""
     if isinstance(known, Tensor):
         return {n: d for size in known.shape or () for n, d in sorted(symbols_in(size).items())}
     if isinstance(known, (Sequence, Optional)):

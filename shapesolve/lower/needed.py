@@ -1,4 +1,4 @@
-"""Ranks that sizes decide, and that later nodes need: what leads to them is required."""
+"""Ranks that depend on sizes: requires the rank that later nodes need."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ def axes(n: int | None) -> str:
 
 
 def rank_need(op: Op, i: int) -> str:
-    """The reason of what is required because later nodes need a rank of output `i`."""
+    """Reason in words: later nodes need this rank of output `i`."""
     return f"later nodes need {op.node.outputs[i]} with {axes(op.needed_rank(i))}"
 
 
 def rank_made(op: Op, made: Dim, *places: Place) -> int | None:
-    """Rank of the first output: `made` if it is one number, else what later nodes need. That is then required."""
+    """Rank of the first output: `made` if constant, else the rank that later nodes need, as requirement."""
     if made.value is not None:
         return made.const
     op.pure = False
@@ -34,7 +34,7 @@ def rank_made(op: Op, made: Dim, *places: Place) -> int | None:
 
 
 def need_inside(op: Op, prefix: str, outputs: Seq[str]) -> None:
-    """Passes ranks that later nodes need of this node's outputs on to the tensors behind them in a scope."""
+    """Passes the ranks that later nodes need of a node's outputs to the inner tensors behind these."""
     walk = op.walk
     for i, name in enumerate(outputs):
         rank, full = op.needed_rank(i), prefix + name

@@ -1,5 +1,5 @@
 # compiled: see CONTRIBUTING.md
-"""`Op`: one node as its rule sees it, and the words in which a rule speaks.
+"""`Op`: a node with its known inputs, and what a rule can ask and state about it.
 
 A rule reads attributes, shapes and known data, states what the node requires (`require`, `same`), and returns outputs
 made by `out`. Nothing here knows about Z3; conditions are handed to the walk, which keeps them with their origin.
@@ -46,7 +46,7 @@ from .values import Value
 
 
 class Op(Attributes):
-    """A node with what is known of its inputs. Absent optional inputs count as not there."""
+    """A node with the known values of its inputs, as its rule sees it. Absent optional inputs count as not there."""
 
     __slots__ = (
         "ambiguous", "inputs", "n_out", "names", "node", "pure", "requirements",
@@ -86,11 +86,11 @@ class Op(Attributes):
         return i < len(self.names) and self.names[i] != ""
 
     def wants(self, i: int) -> bool:
-        """True if output `i` is used by name."""
+        """True if output `i` has a name."""
         return i < self.n_out and self.node.outputs[i] != ""
 
     def known(self, i: int) -> Known | None:
-        """Whatever is known of input `i` (any kind), or None."""
+        """The known value of input `i` (tensor, sequence, optional, map), or None."""
         return self.inputs[i] if i < len(self.inputs) else None
 
     def tensor(self, i: int) -> Tensor | None:
@@ -116,7 +116,7 @@ class Op(Attributes):
         return shape
 
     def _refine(self, i: int, rank: int) -> Shape | None:
-        """Backward inference: an input of unknown rank gets the rank that the node needs."""
+        """Gives an input of unknown rank the rank that the node needs (backward inference)."""
         self.pure = False
         if self.too_deep(rank):
             return None
@@ -143,7 +143,7 @@ class Op(Attributes):
         return known.value if type(known) is Tensor else None
 
     def ints(self, i: int) -> tuple[Dim, ...] | None:
-        """Elements of a small integer input (rank 0 or 1), as dims.
+        """Elements of an integer input of rank 0 or 1, as dims; new symbols for unknown ones.
 
         Elements that depend on data become symbols of their own, the same wherever that tensor is used. None when even
         the number of elements is unknown.
@@ -166,18 +166,18 @@ class Op(Attributes):
         return self.walk.unknown_values(self.names[i], t, n)
 
     def scalar(self, i: int) -> Dim | None:
-        """The single element of an integer input, as a dim."""
+        """The single element of an integer input, as a dim; None if its number of elements is unknown."""
         elems = self.ints(i)
         return elems[0] if elems is not None and len(elems) == 1 else None
 
     def const_ints(self, i: int) -> tuple[int, ...] | None:
-        """Elements of an integer input when all are known numbers (never makes symbols)."""
+        """Elements of an integer input if all are constant numbers, else None."""
         value = self.value(i)
         known = value.concrete if value is not None else None
         return None if known is None or not all(type(v) is int for v in known) else tuple(known)
 
     def name_of(self, i: int) -> str:
-        """The tensor's name, for messages."""
+        """Name of input `i`, for messages."""
         return self.names[i] if i < len(self.names) and self.names[i] else f"#{i}"
 
     def axis(self, axis: int, rank: int, what: str = "axis") -> int:
@@ -194,12 +194,14 @@ class Op(Attributes):
         return out
 
     def as_onnxruntime(self, key: str) -> bool:
-        """True if onnxruntime is followed where it departs from the standard. `key` is an entry of `semantics.DIFFERENCES`."""
+        """True if this analysis follows onnxruntime where it departs from the standard. `key` is an entry of
+        `semantics.DIFFERENCES`.
+        """
         assert key in DIFFERENCES, key
         return self.walk.semantics == "onnxruntime"
 
     def sizes_below(self, num: Dim) -> bool:
-        """Assume a size for which the roundings of a float product were tried. False where nothing may be assumed."""
+        """Assumes that a size is in the range of known float roundings; False if not allowed."""
         cond = tried(num)
         if self.walk.facts.cond(cond).is_true:
             return True
@@ -212,12 +214,12 @@ class Op(Attributes):
     # ------------------------------------------------------------------ requirements
 
     def require(self, cond: Cond, why: str, *places: Place) -> None:
-        """The node fails at run time unless `cond` holds."""
+        """States a requirement: the node fails at run time unless `cond` holds."""
         if not cond.is_true:
             self.requirements.append((cond, why, places))
 
     def usual(self, cond: Cond, what: str) -> None:
-        """Inputs of the sizes that a model is made for satisfy `cond`, in words `what`.
+        """States a condition that typical inputs satisfy, to shorten the contract for these.
 
         It is neither required nor taken for granted: a contract that reads better for such inputs is stated for them.
         """
@@ -225,13 +227,13 @@ class Op(Attributes):
             self.walk.state.usual.setdefault(cond, what)
 
     def needed_rank(self, i: int = 0, among: Iterable[int] = ()) -> int | None:
-        """The rank of output `i` that a later node needs; where none does, those `among` are tried."""
+        """The rank of output `i` that a later node needs; None if none does. Candidates `among` can be tried."""
         name, state = self.walk.scope.prefix + self.node.outputs[i] if self.wants(i) else "", self.walk.state
         state.possible_ranks[name] = tuple(sorted(set(among)))
         return len(state.hints[name]) if name in state.hints else None
 
     def counted(self, i: int, n: int, why: str) -> None:
-        """Require that input `i`, a vector, has `n` elements."""
+        """Requires that input `i`, a vector, has `n` elements."""
         shape = self.shape(i)
         if shape is not None and len(shape) == 1:
             self.require(eq(shape[0], n), why, (i, None))
@@ -243,7 +245,7 @@ class Op(Attributes):
         return a if not a.terms or (b.terms and a.size <= b.size) else b
 
     def same_shapes(self, indices: Iterable[int], why: str, skip: int | None = None) -> Shape | None:
-        """Require equal shapes (but on axis `skip`) of the inputs whose rank is known; the joint shape."""
+        """Requires equal shapes of these inputs (except on axis `skip`); returns the common shape."""
         out: list[Dim] | None = None
         first = 0
         for i in indices:
@@ -308,7 +310,7 @@ class Op(Attributes):
         return self.fresh("a broadcast of too many sizes")
 
     def broadcast_pair(self, a: Dim, b: Dim, *places: Place) -> Dim:
-        """The broadcast size of two dims; records what makes it legal."""
+        """The broadcast size of two dims; requires that they broadcast."""
         a1, b1 = eq(a, 1), eq(b, 1)
         if a1.is_true or b1.is_true or a is b:
             return b if a1.is_true else a
@@ -326,7 +328,7 @@ class Op(Attributes):
     def in_range(
         self, value: Value | None, size: Dim, indexed: Iterable[Dim], why: str, *places: Place
     ) -> None:
-        """Require all elements of an index tensor to lie in ``[-size, size - 1]``. Not if a dim `indexed` is 0.
+        """Requires that all elements of an index tensor lie in ``[-size, size - 1]``. Not if a dim `indexed` is 0.
 
         Bounds that no element need reach require nothing.
         """
@@ -344,7 +346,7 @@ class Op(Attributes):
     # ------------------------------------------------------------------ outputs
 
     def fresh(self, what: str, lo: int = 0, hi: IntoDim | None = None) -> Dim:
-        """A new size symbol for something that depends on data, at least `lo` and at most `hi`."""
+        """A new symbol for a data-dependent size, at least `lo` and at most `hi`."""
         self.pure = False
         dim = self.walk.fresh(what)
         if lo:
@@ -354,20 +356,20 @@ class Op(Attributes):
         return dim
 
     def define(self, cond: Cond, why: str) -> None:
-        """State something that holds by construction (not a requirement)."""
+        """States a definition: a condition that holds by construction."""
         self.pure = False
         self.walk.define(cond, why, self.node)
 
     def fresh_dims(self, rank: int, what: str) -> Shape:
-        """A shape of a known and small rank with new symbols."""
+        """A shape of new symbols, of a known small rank."""
         return Shape(self.fresh(what) for _ in range(rank))
 
     def fresh_shape(self, rank: int, what: str) -> Shape | None:
-        """A shape of a rank that was read somewhere, with new symbols; None where that is too large to follow."""
+        """A shape of new symbols; None if the rank is too large."""
         return None if self.too_deep(rank) else self.fresh_dims(rank, what)
 
     def too_deep(self, rank: int) -> bool:
-        """True if a tensor has more axes than are followed. That becomes a finding."""
+        """True if the rank is too large to be followed, which is noted as a remark. That becomes a finding."""
         if rank <= MAX_RANK:
             return False
         self.pure = False
@@ -399,7 +401,7 @@ class Op(Attributes):
         return self.walk.interner.tensor(dtype, shape, value)
 
     def output_dtype(self, i: int) -> int:
-        """The element type of output `i` by the rule or the operator's schema. It is 0 when neither gives one."""
+        """The element type of output `i` by the rule or the schema. It is 0 when neither gives one."""
         rule, node = self.rule, self.node
         if rule is not None and rule.types is not None:
             source = rule.types[min(i, len(rule.types) - 1)]
@@ -420,7 +422,7 @@ class Op(Attributes):
         return 0
 
     def named(self, d: Dim) -> Dim:
-        """`d`, or a new name for it when it has outgrown the cap (its definition is kept as a constraint)."""
+        """`d`, or a new symbol defined as `d` if the expression is too large."""
         if not outgrows(d, MAX_DIM_SIZE):
             return d
         state, key = self.walk.state, (d, self.walk.scope.guard)  # the definition holds under the guard

@@ -1,5 +1,5 @@
 # compiled: see CONTRIBUTING.md
-"""Rules for the nodes of a model, and the check that a node fits its operator."""
+"""`Operators`: rules for the operators of one model, and checks that nodes fit these."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Operators:
         self._fitting: set[Any] = set()  # nodes that fit their operator, by key
 
     def rule(self, node: Node, opsets: Mapping[str, int]) -> Rule | None:
-        """The registered rule for a node; None for operators defined by the model or unknown to us."""
+        """The registered rule for a node; None for functions of the model and unknown operators."""
         key = (id(opsets), node.domain, node.op_type)
         if key in self._rules:
             return self._rules[key]
@@ -34,7 +34,8 @@ class Operators:
         return rule
 
     def read_as_data(self, nodes: Iterable[Node], opsets: Mapping[str, int]) -> set[str]:
-        """The tensors whose elements sizes may depend on. Rules read them, or make of them what is read (`nodes` in order).
+        """Tensors whose elements can affect sizes, by the rules of these nodes. Rules read them, or make of them what
+        is read (`nodes` in order).
 
         What runs graphs or has a body may read all that it gets.
         """

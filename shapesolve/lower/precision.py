@@ -1,4 +1,6 @@
-"""Range and precision of element types. Integers wrap, floats round, quotients of sizes are exact or given up."""
+"""Range and precision of element types: what a type stores of a number. Integers wrap, floats round, quotients of sizes
+are exact or given up.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,7 @@ Pair = tuple[Dim, int]
 
 
 def fit(e: Elem, dtype: int) -> Elem:
-    """`e` as `dtype` stores it (an unknown type, 0, takes integers as they are)."""
+    """The element as the type `dtype` stores it; None if unknown."""
     if isinstance(e, Dim):
         return _fit_int(e, dtype)
     if isinstance(e, Cond):
@@ -66,7 +68,8 @@ def _fit_int(d: Dim, dtype: int) -> Dim | None:
 
 
 def has_room(d: Dim, hi: int) -> bool:
-    """True if a type up to `hi` holds the dim. A size plus INT64_MAX wraps, and so do a size times that, and powers of a size.
+    """True if the dim is proved to be at most `hi`. A size plus INT64_MAX wraps, and so do a size times that, and
+    powers of a size.
 
     Half of the digits of a factor's type are left to what it is multiplied by: the elements of a tensor, of which the sizes are
     factors, at most five. A size that is a factor again takes digits of its own.
@@ -89,12 +92,12 @@ def has_room(d: Dim, hi: int) -> bool:
 
 @cache
 def float_type(dtype: int) -> Any:
-    """The numpy type of a float type that is followed, else None."""
+    """The numpy type of a supported float type, else None."""
     return helper.tensor_dtype_to_np_dtype(dtype).type if dtype in _FLOATS else None
 
 
 def rounded(x: float, dtype: int) -> float | None:
-    """`x` rounded to a float type; None for NaN and for types that are not followed."""
+    """`x` rounded to a float type; None for NaN and unsupported types."""
     made = float_type(dtype)
     if made is None:
         return None
@@ -104,7 +107,7 @@ def rounded(x: float, dtype: int) -> float | None:
 
 
 def ratio(num: Dim, den: int, dtype: int) -> Ratio | float | None:
-    """``num / den`` as a float of `dtype`, None unless it is exact but for the rounding of this division."""
+    """``num / den`` as a float element, exact or rounded once; None if it cannot be represented."""
     if den < 0:
         num, den = -num, -den
     if not num.terms:
@@ -127,7 +130,7 @@ def ratio(num: Dim, den: int, dtype: int) -> Ratio | float | None:
 
 
 def exact(e: Elem) -> Pair | None:
-    """A float element as exact ``(numerator, denominator)``; None when it was rounded or has many digits."""
+    """A float element as exact ``(numerator, denominator)``; None if it was rounded or has many digits."""
     if isinstance(e, Ratio):
         return None if e.rounded else (e.num, e.den)
     if isinstance(e, float) and math.isfinite(e):
@@ -138,7 +141,7 @@ def exact(e: Elem) -> Pair | None:
 
 @lru_cache(maxsize=256)
 def stands_for(factor: float, dtype: int, *roundings: str) -> Fraction | None:
-    """The simple fraction behind a float factor, 17/10 for 1.7 in float32.
+    """The simple fraction equivalent to a float factor: 17/10 for 1.7 in float32.
 
     None unless each of the roundings (``floor``, ``ceil``, ``rint``) of ``size * factor``, computed in that float
     type, is what it is of the fraction. Tried for every size below 2**17.
@@ -159,7 +162,7 @@ def stands_for(factor: float, dtype: int, *roundings: str) -> Fraction | None:
 
 
 def scaled(num: Dim, den: int, factor: float, dtype: int) -> Ratio | None:
-    """``num / den * factor`` for a factor of many digits, where it rounds as a simple fraction does."""
+    """``num / den * factor`` for an inexact factor, if it rounds as a simple fraction does."""
     if den & (den - 1) or len(num.terms) != 1 or abs(num.const) > MAX_TRIED // 2:
         return None
     ((mono, coefficient),) = num.terms
@@ -172,12 +175,12 @@ def scaled(num: Dim, den: int, factor: float, dtype: int) -> Ratio | None:
 
 
 def tried(num: Dim) -> Cond:
-    """That a size, or what is computed of it, is one of those for which `stands_for` was tried."""
+    """Condition that a size is in the range tested by `stands_for`."""
     return le(num, MAX_TRIED - 1)
 
 
 def _reach(d: Dim) -> int | None:
-    """Upper bound of the magnitude of a dim; None when none is found."""
+    """Upper bound of the magnitude of a dim; None if unknown."""
     reach = abs(d.const)
     for mono, c in d.terms:
         most = abs(c)
@@ -196,7 +199,9 @@ def _reach(d: Dim) -> int | None:
 
 
 def beyond(a: Elem, b: Elem) -> tuple[Ratio, float] | None:
-    """A quotient of sizes and a float that it cannot reach. tf2onnx writes 1e9 for "to the end"."""
+    """The quotient and the float among two elements, if the quotient never reaches the float. tf2onnx writes 1e9 for
+    "to the end".
+    """
     for x, limit in ((a, b), (b, a)):
         if isinstance(x, Ratio) and isinstance(limit, float):
             reach = _reach(x.num)

@@ -1,4 +1,5 @@
-"""Ranges for the numbers of an input, by the use that a node makes of them. Declared with each operator as `Rule.reads`.
+"""Accepted ranges of input elements, by the use that an operator makes of them (`Rule.reads`). Declared with each
+operator as `Rule.reads`.
 
 `Rule.passes` tells at which inputs a node only moves elements on, so that what reads its outputs reads those inputs.
 """
@@ -32,7 +33,7 @@ def _shape(shapes: _Shapes, i: int) -> Shape | None:
 
 
 def along(axis: str | int) -> Reading:
-    """The range of indices along an axis of input 0: 0 to its size - 1.
+    """Indices along an axis of input 0: from 0 to its size - 1.
 
     `axis` is its number, or the attribute that holds it (0 by default).
     """
@@ -48,7 +49,7 @@ def along(axis: str | int) -> Reading:
 
 
 def rows(i: int) -> Reading:
-    """The range of indices along the first axis of input `i`: 0 to its size - 1."""
+    """Indices along the first axis of input `i`: from 0 to its size - 1."""
 
     def limits(_attributes: Mapping[str, Any], shapes: _Shapes) -> tuple[int, Dim] | None:
         shape = _shape(shapes, i)
@@ -58,7 +59,7 @@ def rows(i: int) -> Reading:
 
 
 def positions(i: int, at: int) -> Reading:
-    """The range of position ids: rows of the table at input `i`.
+    """Position ids: row indices of the table at input `i`.
 
     Input `at` has rank 2 where it holds a row for each token; otherwise it holds that of the first token, which is 0.
     """
@@ -73,7 +74,7 @@ def positions(i: int, at: int) -> Reading:
 
 
 def corners(batch: str = "") -> Reading:
-    """The ranges of coordinates in input 0: one range for each column of input 1.
+    """Coordinates in input 0: one range for each column of input 1.
 
     The axes follow those that the attribute `batch` counts.
     """
@@ -91,7 +92,7 @@ def corners(batch: str = "") -> Reading:
 
 
 def up_to(i: int, axis: int, least: int, what: str) -> Reading:
-    """The range from `least` to the size of an axis of input `i`; from that size if it is below `least`."""
+    """Numbers from `least` (or the size, if smaller) to the size of an axis of input `i`."""
 
     def limits(_attributes: Mapping[str, Any], shapes: _Shapes) -> tuple[IntoDim, Dim] | None:
         shape = _shape(shapes, i)
@@ -103,13 +104,13 @@ def up_to(i: int, axis: int, least: int, what: str) -> Reading:
 
 
 def between(least: int, greatest: int, what: str) -> Reading:
-    """The range from `least` to `greatest`, the same for all sizes."""
+    """Numbers from `least` to `greatest`."""
     limits = least, constant(greatest)
     return Reading(what, lambda _attributes, _shapes: limits)
 
 
 def one_of(numbers: Seq[float], what: str) -> Reading:
-    """Any of a few numbers, for each element."""
+    """Any of a few numbers."""
     limits = int(min(numbers)), constant(int(max(numbers)))
 
     def pick(rng: Random, _attributes: Mapping[str, Any], _sizes: Sizes, count: int) -> list[float]:
@@ -119,7 +120,7 @@ def one_of(numbers: Seq[float], what: str) -> Reading:
 
 
 def _of_axes(what: str, one: Callable[[Random, int], int], least: int = 0) -> Reading:
-    """Numbers for the axes of input 0, each drawn from the size of its axis.
+    """One number per axis of input 0, drawn from the size of the axis.
 
     Where there are fewer numbers than axes, they are for the last axes.
     """
@@ -139,7 +140,7 @@ def _any_from(least: int, what: str, pick: Pick) -> Reading:
 
 
 def _parts(rng: Random, attributes: Mapping[str, Any], sizes: Sizes, count: int) -> list[int] | None:
-    """Lengths that add up to the size of the axis that is cut."""
+    """Random lengths that add up to the size of the axis that is split."""
     data, axis = sizes[0], attributes.get("axis", 0)
     if data is None or not -len(data) <= axis < len(data) or not count:
         return None
@@ -148,7 +149,7 @@ def _parts(rng: Random, attributes: Mapping[str, Any], sizes: Sizes, count: int)
 
 
 def _regrouped(rng: Random, _attributes: Mapping[str, Any], sizes: Sizes, count: int) -> list[int] | None:
-    """Sizes whose product is the number of elements, one of them left to the node (-1) at times."""
+    """A random reshape target with the right number of elements, sometimes with -1."""
     if sizes[0] is None or not count:
         return None
     total = prod(sizes[0])
@@ -176,7 +177,7 @@ def _distinct(more: bool) -> Pick:
 
 
 def _resized(rng: Random, attributes: Mapping[str, Any], sizes: Sizes, count: int) -> list[int] | None:
-    """Sizes of an image, batch and channels as they are. Interpolation along these depends on the mode."""
+    """Random target sizes of a Resize, with batch and channels kept. Interpolation along these depends on the mode."""
     data, axes = sizes[0], attributes.get("axes")
     if data is None or len(axes or data) != count:
         return None
@@ -187,7 +188,7 @@ def _resized(rng: Random, attributes: Mapping[str, Any], sizes: Sizes, count: in
 
 
 def _grid(rng: Random, _attributes: Mapping[str, Any], sizes: Sizes, count: int) -> list[int] | None:
-    """Batch, channels and sizes of a grid, the batch that of input 0."""
+    """Random sizes of an AffineGrid's target, with the batch of input 0."""
     return [sizes[0][0], *(rng.randint(1, 6) for _ in range(count - 1))] if sizes[0] and count else None
 
 

@@ -1,4 +1,4 @@
-"""Reason: text of a requirement with a stable id. Code that compares reasons uses the id, never the words.
+"""`Reason`: text of a requirement with a stable id. Code that compares reasons uses the id, never the words.
 
 Most reasons are the rule's own words, a plain text; one stands here when titles or advice depend on it.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 
 class Reason(str):
-    """A reason in words.
+    """Text of a requirement, with an id by which code can recognize it.
 
     Attributes:
         id: what is required, the same whatever the words; empty for a plain text (see `reason_id`).
@@ -20,7 +20,7 @@ class Reason(str):
     fault: str
 
     def __new__(cls, text: str, id: str, fault: str = "") -> Reason:
-        """A reason of these words."""
+        """A reason with this text and id."""
         made = super().__new__(cls, text)
         made.id, made.fault = id, fault
         return made
@@ -30,22 +30,22 @@ class Reason(str):
 
 
 def reason_id(why: str) -> str:
-    """The id of a reason; empty for a plain text."""
+    """The id of a reason; empty for plain text."""
     return why.id if isinstance(why, Reason) else ""
 
 
 def fault_of(why: str) -> str:
-    """Fault of a node that breaks the requirement; empty where it depends on the operator alone."""
+    """Text of the fault of a node that breaks the requirement; empty if there is none."""
     return why.fault if isinstance(why, Reason) else ""
 
 
 def formula(text: str) -> Reason:
-    """A condition of a signature, as it is written there."""
+    """The reason for a condition written in a signature."""
     return Reason(text, "formula")
 
 
 def channels(text: str) -> Reason:
-    """Requirement of a convolution on its channels."""
+    """The reason for a requirement of a convolution on its channels."""
     return Reason(text, "channels", "has a weight for another number of channels")
 
 

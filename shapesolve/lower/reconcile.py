@@ -12,7 +12,7 @@ from .types import OPEN, Known, Tensor
 
 
 def reconcile(walk: Scopes, node: Node, scope: Scope, name: str, known: Known, declared: Known) -> Known:
-    """Known value of a tensor, combined with the model's own declaration of it.
+    """Combines the inferred known value of a tensor with the model's declaration of it.
 
     A new name that the author gives to a generated size replaces it. Where nothing was inferred for want of knowledge
     (`_is_rank_unknowable`), the declaration is taken for granted, as an assumption. Where a rank is missing because sizes or
@@ -26,16 +26,16 @@ def reconcile(walk: Scopes, node: Node, scope: Scope, name: str, known: Known, d
         wrong = f"{name} is declared as {type_name(declared.dtype)}, it is {type_name(known.dtype)}"
         walk.clash(wrong, node, scope, loads=False)
         walk.note("type", wrong, node, scope)
-    shape, said = known.shape, declared.shape
-    if said is None:
+    shape, stated = known.shape, declared.shape
+    if stated is None:
         return walk.interner.tensor(dtype, shape, known.value)
     if shape is None and _is_rank_unknowable(walk, node, scope):
-        shape = Shape(walk.fresh(f"dim {i} of {name}, which is only declared") for i in range(len(said)))
+        shape = Shape(walk.fresh(f"dim {i} of {name}, which is only declared") for i in range(len(stated)))
         walk.state.unknown |= shape.free_symbols()
-    if shape is not None and len(shape) != len(said):
-        walk.note("declared", f"{name} is declared as {said}, it is {shape}", node, scope)
+    if shape is not None and len(shape) != len(stated):
+        walk.note("declared", f"{name} is declared as {stated}, it is {shape}", node, scope)
     elif shape is not None:
-        for i, (d, size) in enumerate(zip(shape, said, strict=True)):
+        for i, (d, size) in enumerate(zip(shape, stated, strict=True)):
             if d is not size and size is not OPEN:
                 walk.declare(d, size, name, i, node, scope)
         shape = Shape(walk.facts.dim(d) for d in shape)
@@ -69,7 +69,9 @@ def _has_no_rank(known: Known | None) -> bool:
 
 
 def rank_follows_inputs(walk: Scopes, name: str, rank: int) -> bool:
-    """True if requiring `rank` of a tensor gives all missing ranks before it. Inputs must declare none of these."""
+    """True if requiring `rank` of a tensor determines the ranks of all tensors it is computed from. Inputs must declare
+    none of these.
+    """
     todo, seen = [name], {name}
     while todo:
         at = todo.pop()

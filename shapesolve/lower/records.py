@@ -26,7 +26,9 @@ Outputs = Known | Seq[Known | None] | None
 
 
 class Standard(NamedTuple):
-    """Results of onnx's own inference. Sizes of the main graph's tensors, those inside of bodies by full name, errors."""
+    """Results of onnx's own shape inference on the whole model. Sizes of the main graph's tensors, those inside of
+    bodies by full name, errors.
+    """
 
     sizes: Mapping[str, Sizes]
     inside: Mapping[str, Sizes]
@@ -34,29 +36,29 @@ class Standard(NamedTuple):
 
 
 class FactStore(Protocol):
-    """Interface of the facts to the walk (see `propagate.facts.Facts`)."""
+    """Interface of `propagate.facts.Facts`."""
 
     version: int
     changed: dict[str, int]  # symbols about which something was learned, and the version with which it was
     contradiction: frozenset[int]  # what the condition that was refused last contradicts
 
     def dim(self, d: Dim) -> Dim:
-        """A dim as the facts make it."""
+        """A dim simplified by the facts."""
 
     def cond(self, c: Cond) -> Cond:
-        """A condition read through the facts."""
+        """A condition simplified by the facts."""
 
     def decide(self, c: Cond) -> bool | None:
-        """Its truth, where the facts or what was stated settle it."""
+        """True or False if the facts decide the condition, else None."""
 
     def assume(self, cond: Cond, cause: int) -> bool:
-        """Take a condition for granted; False when it contradicts the facts."""
+        """Adds a condition to the facts; False if it contradicts them."""
 
     def introduce(self, name: str) -> None:
-        """Note a symbol in order of appearance."""
+        """Registers a symbol in order of appearance."""
 
     def why(self, names: Iterable[str]) -> frozenset[int]:
-        """Causes of what is known of symbols."""
+        """Constraints from which the facts about these symbols follow."""
 
 
 class Entry(NamedTuple):
@@ -73,7 +75,7 @@ class Entry(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class LoweredNode:
-    """Result of lowering a node, for the next node with the same operator, attributes and inputs."""
+    """Cached result of a node, for the next node with equal operator, attributes and inputs."""
 
     version: int  # of the facts up to which it is known to hold
     inputs: tuple[Known | None, ...]
@@ -83,7 +85,8 @@ class LoweredNode:
 
 
 class Clash(NamedTuple):
-    """A condition that cannot hold. It has the log entry that showed it (or a message alone) and the entries behind it.
+    """A condition that contradicts earlier ones, or a node that cannot run. It has the log entry that showed it (or a
+    message alone) and the entries behind it.
 
     `loads` is False where the model fails even if the node is not reached.
     """
@@ -97,7 +100,7 @@ class Clash(NamedTuple):
 
 
 class Open(NamedTuple):
-    """A broadcast whose two dims may be equal or not."""
+    """A broadcast of two dims that may or may not be equal."""
 
     a: Dim
     b: Dim
@@ -118,7 +121,7 @@ class Note(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Scope:
-    """Names visible in one graph or function body, over those of the scope around it."""
+    """Tensors by name in one graph or function body, and the scope around it."""
 
     prefix: str
     opsets: Mapping[str, int]
@@ -133,7 +136,7 @@ class Scope:
     meaningless: set[str] = field(default_factory=set)  # what follows from a node that cannot run
 
     def is_meaningless(self, name: str) -> bool:
-        """True if the tensor is downstream of a node that cannot run."""
+        """True if the tensor's values are meaningless, as a node before it cannot run."""
         scope: Scope | None = self
         while scope is not None:
             if name in scope.env:
@@ -144,7 +147,7 @@ class Scope:
 
 @dataclass(slots=True, eq=False)
 class Body:
-    """Nodes to be lowered in a scope: those of a graph or function, for the node that runs it."""
+    """The nodes of a subgraph or function body, and the scope to lower them in."""
 
     nodes: Seq[Node]
     scope: Scope

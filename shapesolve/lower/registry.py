@@ -1,5 +1,5 @@
 # compiled: see CONTRIBUTING.md
-"""The registry: how rules are registered for operators."""
+"""`Registry`: registers rules for operators."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def _check(function: str, domain: object, op_type: object) -> None:
 
 
 def _texts(given: object) -> Seq[object]:
-    """Items of a list; any other value is a list of itself."""
+    """The items of a list; another value as a list of one."""
     return given if isinstance(given, list | tuple) else (given,)
 
 
@@ -154,12 +154,14 @@ def lower(
     axes: Axes | None = None,
     commutes: bool = False,
 ) -> Callable[[Lower], Lower]:
-    """Register a function for operators of the default registry. See `Rule` for the other declarations."""
+    """Decorator that registers a function as the rule of operators in the default registry. See `Rule` for the other
+    declarations.
+    """
 
     no_bodies: Bodies = ""
 
     def decorate(function: Lower) -> Lower:
-        told = (
+        options = (
             until,
             types,
             values,
@@ -184,7 +186,7 @@ def lower(
             commutes,
         )
         for name in op_types:
-            DEFAULT.add(Rule(domain, name, since, function, "function", *told))
+            DEFAULT.add(Rule(domain, name, since, function, "function", *options))
         return function
 
     return decorate
@@ -199,7 +201,7 @@ def lower_bodies(
     runtime: tuple[Runtime, ...] = (),
     reads: Mapping[int, Reading] | None = None,
 ) -> Callable[[LowerBodies], LowerBodies]:
-    """Register a function for standard operators that run graphs."""
+    """Decorator that registers a function as the rule of operators that run subgraphs."""
 
     def decorate(function: LowerBodies) -> LowerBodies:
         for name in op_types:

@@ -1,4 +1,4 @@
-"""`Request`: options of an analysis, kept so that a model can be analyzed anew with some changed."""
+"""`Request`: the options of an analysis, with which it can be repeated."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DEFAULT_RLIMIT = budget.RLIMIT
 
 
 class OtherShape(NamedTuple):
-    """A shape that a stored tensor has in place of its own; None is a size that may be any."""
+    """A shape to assume for a stored tensor instead of its own; None is an unknown size."""
 
     dims: tuple[int | None, ...]
 
@@ -46,7 +46,7 @@ class Request(NamedTuple):
 
 
 def size_of(name: str, given: Any) -> int:
-    """A size given for `name`: an integer of at least 0, of Python or numpy.
+    """Checks a size given for `name`: an integer of at least 0, of Python or numpy.
 
     Raises `ValueError` for everything else; nothing is rounded.
     """
@@ -62,5 +62,5 @@ def size_of(name: str, given: Any) -> int:
 
 
 def sizes_of(given: Mapping[str, Any]) -> dict[str, int]:
-    """Sizes by name, each checked by `size_of`."""
+    """Checks sizes given by name."""
     return {name: size_of(name, size) for name, size in given.items()}

@@ -1,5 +1,5 @@
 # compiled: see CONTRIBUTING.md
-"""Declarations of operators, and the rules of a model by operator and opset version.
+"""`Rule`: the declaration of an operator; `Rules`: the rules by operator and opset version.
 
 Whatever lowers a node reads these records, so that they know nothing of what does: a rule's function is kept and not called.
 """
@@ -51,19 +51,19 @@ _STANDARD = ("", "ai.onnx.ml")
 
 
 class Operations(NamedTuple):
-    """Multiply-accumulates, and operations besides."""
+    """Work of a node: multiply-accumulates, and other operations."""
 
     macs: Dim = ZERO
     other: Dim = ZERO
 
     @property
     def flops(self) -> Dim:
-        """Floating point operations: a MAC is two."""
+        """Floating point operations: a MAC counts as two."""
         return self.macs.scale(2) + self.other
 
 
 class Work:
-    """Operations of a node, and the possible places of its first output (`memory`).
+    """Declaration of a node's number of operations and of the memory of its first output.
 
     `count` takes an `Op` and the shapes of its outputs, None where the rank is not known; it gives None where a shape that
     it needs is not known.
@@ -83,7 +83,7 @@ Pick = Callable[["Random", Mapping[str, Any], Sizes, int], "Seq[float] | None"]
 
 
 class Reading(NamedTuple):
-    """Use of the numbers of an input: its purpose, and the least and greatest accepted ones.
+    """Use of an input's elements: purpose, and least and greatest accepted number.
 
     `limits` takes the attributes and the shapes of the inputs, and gives the least number and the greatest one, or as many of
     these as there are columns along the last axis; None where a shape that it needs is not known. `pick` draws all elements
@@ -98,7 +98,7 @@ class Reading(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Declaration of one operator from opset version `since` up to the next rule's (or below `until`).
+    """Declaration of an operator from opset version `since` up to the next declaration (or `until`).
 
     Attributes:
         lower: gives the outputs; a `Lower`, with `bodies` a `LowerBodies`.
@@ -166,9 +166,9 @@ class Rule:
 
     @property
     def rank_relation(self) -> Ranks:
-        """Declared relation of the ranks, or the one that follows from the signature or the axes."""
-        told: Ranks = getattr(self.lower, "ranks", "") if self.form == "signature" else self.ranks
-        return told or ("broadcast" if self.axes == EACH else "first" if self.axes in (SAME, FIRST) else "")
+        """Relation of input and output ranks, as declared or by signature or axes."""
+        stated: Ranks = getattr(self.lower, "ranks", "") if self.form == "signature" else self.ranks
+        return stated or ("broadcast" if self.axes == EACH else "first" if self.axes in (SAME, FIRST) else "")
 
     def covers(self, version: int) -> bool:
         """True if the rule applies to this opset version."""
@@ -176,7 +176,7 @@ class Rule:
 
 
 class Rules:
-    """Rules by domain and operator, over those of a parent."""
+    """Rules by domain and operator, with a parent as fallback."""
 
     __slots__ = ("_rules", "parent", "supply")
 
@@ -189,16 +189,16 @@ class Rules:
         self.supply: Callable[[str, str], None] | None = None
 
     def add(self, rule: Rule) -> None:
-        """Add one rule; among rules that cover a version the highest `since` wins, then the latest added."""
+        """Adds a rule; of those that cover a version the highest `since` wins, then the latest."""
         self._rules.setdefault((rule.domain, rule.op_type), []).append(rule)
 
     def declare_types(self, domain: str, op_type: str, takes: str) -> None:
-        """Add to the rules of an operator what its inputs take (see `Rule.takes`)."""
+        """Adds the accepted element types of inputs to the rules of an operator (`Rule.takes`)."""
         rules = self._rules[domain, op_type]
         rules[:] = [replace(rule, takes=takes) for rule in rules]
 
     def lookup(self, domain: str, op_type: str, version: int) -> Rule | None:
-        """The rule for an operator at an opset version; None if there is none. Exact ranges come first, then the highest
+        """The rule for an operator at an opset version, or None. Exact ranges come first, then the highest
         `since`.
         """
         if self.supply is not None:
@@ -208,7 +208,7 @@ class Rules:
         return best or (self.parent.lookup(domain, op_type, version) if self.parent else None)
 
     def over(self, base: Rules) -> Rules:
-        """Rules among which `base` is below all of this one; this one stays as it is."""
+        """A copy of these rules with `base` as the last fallback."""
         if self is base:
             return self
         below = base if self.parent is None else self.parent.over(base)
@@ -226,7 +226,7 @@ def _rank(rule: Rule) -> tuple[bool, int]:
 
 
 def canonical(domain: str) -> str:
-    """The domain of a node as rules have it."""
+    """The domain as rules name it (``ai.onnx`` is empty)."""
     return "" if domain == "ai.onnx" else domain
 
 

@@ -37,7 +37,7 @@ def _schema(domain: str, op_type: str, version: int) -> Any:
 
 
 def output_types(domain: str, op_type: str, version: int) -> tuple[int | tuple[int, ...], ...]:
-    """For each output its fixed element type, or the inputs that share its type variable. Empty when unknown."""
+    """For each output its fixed element type, or the inputs with the same type variable. Empty when unknown."""
     try:
         return _output_types(domain, op_type, version)
     except onnx.defs.SchemaError:

@@ -1,5 +1,5 @@
 # compiled: see CONTRIBUTING.md
-"""Lowering state: tensors by name and scope, their producers, and further requests of rules."""
+"""Lowering state by scope: tensors, their producers, and elements that rules ask for."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .values import FLOAT_TYPES, Elem, Ratio, Value
 
 
 class Scopes(Statements):
-    """Known tensors by scope; `Walk` visits the nodes."""
+    """Known tensors by scope; `Walk` lowers the nodes."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class Scopes(Statements):
     # ------------------------------------------------------------------ tensors
 
     def read(self, name: str, scope: Scope) -> Known | None:
-        """Known value of a tensor, read through the facts; None for an absent input."""
+        """Known value of a tensor, simplified by the facts; None for an absent input."""
         if not name:
             return None
         s: Scope | None = scope
@@ -60,7 +60,7 @@ class Scopes(Statements):
         return None
 
     def current(self, known: Known) -> Known:
-        """`known` read through the facts as they are now."""
+        """`known` simplified by the current facts."""
         changed, version = self.facts.changed, self.facts.version
         if not isinstance(known, Tensor):
             if changed.keys().isdisjoint(known.free):
@@ -82,7 +82,7 @@ class Scopes(Statements):
         return now or known
 
     def refine(self, name: str, shape: Shape) -> None:
-        """A tensor of unknown rank has this shape (a node needs its rank)."""
+        """Gives a tensor of unknown rank this shape."""
         scope = self._owner(name)
         if scope is None:
             return
@@ -98,7 +98,7 @@ class Scopes(Statements):
         scope.env[name] = self.interner.tensor(known.dtype, shape, known.value)
 
     def unknown_values(self, name: str, tensor: Tensor, n: int) -> tuple[Dim, ...]:
-        """The unknown elements of a small integer tensor, the same at every use.
+        """Elements of a small integer tensor: computed ones, else new symbols, the same at every use.
 
         They are what the node computes that makes it, where it does so of few integers; else symbols.
         """
@@ -120,11 +120,11 @@ class Scopes(Statements):
         return elems
 
     def computed(self, name: str, scope: Scope) -> tuple[Elem, ...] | None:
-        """The elements that a node computes from symbols for those that it reads. None where it does not follow them."""
+        """Elements of a tensor as its node computes them from symbols; None if unknown."""
         return None
 
     def unknown_truth(self, name: str, tensor: Tensor | None) -> Cond:
-        """The truth of an unknown boolean scalar as a condition on a 0/1 symbol, the same at every use."""
+        """An unknown boolean scalar as a condition on a 0/1 symbol, the same at every use."""
         bit = self.fresh(f"truth of {name}")
         self.define(le(bit, 1), f"{name} is true or false", None)
         scope, cond = self._owner(name), eq(bit, 1)
@@ -134,7 +134,7 @@ class Scopes(Statements):
         return cond
 
     def replaced(self, full: str, tensor: Tensor) -> Tensor:
-        """A stored tensor with the elements, or the shape, that it is to have instead of its own."""
+        """A stored tensor with the elements or shape that a trial assumes instead of its own."""
         given = self.instead.get(full)
         if given is None or tensor.shape is None:
             return tensor
@@ -149,7 +149,7 @@ class Scopes(Statements):
         return self.interner.tensor(tensor.dtype, tensor.shape, Value.known(shape, tuple(elems)))
 
     def _learn(self, scope: Scope, name: str, known: Known) -> None:
-        """More is known of a tensor, for the time of a trial or for good."""
+        """Stores more precise knowledge of a tensor, during a trial or for good."""
         if self.state.trials:
             self.state.overwritten.append((scope.env, name, scope.env[name]))
         scope.env[name] = known
@@ -161,7 +161,7 @@ class Scopes(Statements):
         return s
 
     def full_name(self, name: str, prefix: str) -> str:
-        """The tensor that `name` means inside the scope of `prefix`, as `tensors` has it."""
+        """Full name of the tensor that `name` means in the scope `prefix`."""
         while True:
             full = prefix + name
             if full in self.state.tensors or not prefix:
@@ -170,7 +170,7 @@ class Scopes(Statements):
             prefix = f"{prefix}/" if prefix else ""
 
     def under(self, scope: Scope, prefix: str, guard: Cond = TRUE) -> Scope:
-        """A scope inside `scope`."""
+        """A new scope inside `scope`."""
         if scope.depth >= MAX_NESTING:
             raise InvalidNode(f"subgraphs are nested more than {MAX_NESTING} deep")
         inner = Scope(prefix, scope.opsets, parent=scope, attrs=scope.attrs)
@@ -179,7 +179,7 @@ class Scopes(Statements):
         return inner
 
     def body(self, graph: Graph, scope: Scope) -> Body:
-        """The nodes of `graph`, to be lowered in `scope` (its inputs are bound already)."""
+        """The nodes of `graph` as a body to lower in `scope`."""
         declared_inputs = dict(graph.inputs) if graph.overridable else {}
         read = self.operators.read_as_data(graph.nodes, scope.opsets) if graph.overridable else set()
         for name, stored in graph.initializers.items():
@@ -191,9 +191,9 @@ class Scopes(Statements):
                     # small numbers of other types than float are there to decide something, floats mostly to be computed with
                     decides = stored.dtype not in FLOAT_TYPES or name in read
                     if not fixed or (value is not None and decides):
-                        told = "value" if fixed else "value and shape"
-                        said = f"input {name} has a default value, which is taken for its {told}"
-                        self.note("default", said, None, scope, name)
+                        taken = "value" if fixed else "value and shape"
+                        text = f"input {name} has a default value, which is taken for its {taken}"
+                        self.note("default", text, None, scope, name)
                 tensor = self.interner.stored(stored.dtype, stored.dims, value)
                 scope.env[name] = self.replaced(scope.prefix + name, tensor) if self.instead else tensor
         for name, declared in (*graph.value_info.items(), *graph.outputs):
@@ -206,5 +206,5 @@ class Scopes(Statements):
 
 
 def _element(i: int, name: str, tensor: Tensor) -> str:
-    """Name of an element in messages: a scalar has no other one."""
+    """Name of an element of a tensor in messages."""
     return name if tensor.shape is not None and not tensor.shape else f"element {i} of {name}"

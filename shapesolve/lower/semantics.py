@@ -1,4 +1,4 @@
-"""Differences between the ONNX standard and onnxruntime, and the choice of an analysis between them.
+"""Differences between the ONNX standard and onnxruntime.
 
 `analyze(semantics="onnxruntime")`, the default, says what happens when the model is run by the release `FOLLOWED`, which
 the tests compare with; ``"onnx"`` follows the text of https://onnx.ai/onnx/operators/. A rule asks `Op.as_onnxruntime`
@@ -17,7 +17,7 @@ FOLLOWED = "1.32"
 
 
 class Difference(NamedTuple):
-    """Behaviour of some operators in the standard and in onnxruntime."""
+    """A difference between the standard and onnxruntime, for some operators."""
 
     operators: str
     standard: str

@@ -1,4 +1,4 @@
-"""Signatures: operators whose shapes follow from naming their dims.
+"""Signatures: rules of operators written as a pattern of named dims.
 
     signature("BatchNormalization", "N C *S, C, C, C, C -> N C *S")
     signature("DepthToSpace", "N C H W -> N C//(b*b) H*b W*b", b="blocksize", where="C % (b*b) == 0")
@@ -6,14 +6,14 @@
 Inputs and outputs are separated by commas, the dims of one by spaces. A dim is
 
 ``N``            a variable: bound where it is first met, required to be equal wherever it is met again (one of several
-                 words, ``number_of_regions``, is told as these);
+                 words, ``number_of_regions``, is printed as these);
 ``4*H``          an expression: where a variable in it is not bound yet, it is bound by exact division;
 ``64``           a size;
 ``_``            any dim;
 ``*S``           any number of dims (at most one such group in an input); bound and compared like a variable;
 ``~S``           a group that is broadcast: all inputs that name it broadcast together;
 ``<S``           a group that broadcasts one way: it must expand to the group ``*S``, which stays what it is;
-``?``            alone: an input or output of which nothing is said;
+``?``            alone: an input or output that is not described;
 
 An input marked ``...`` at its end repeats for all further inputs. A ``.`` alone is a scalar. Names given as keywords
 are bound before: to an attribute (``b="blocksize"``, or ``b="blocksize=1"`` with a default) or to a number. ``where``
@@ -62,7 +62,7 @@ class Term(NamedTuple):
 
 
 class Pattern(NamedTuple):
-    """The dims of one input or output. `anything` leaves them open; `repeats` covers all further inputs."""
+    """The dims of one input or output in a signature. `anything` leaves them open; `repeats` covers all further inputs."""
 
     terms: tuple[Term, ...]
     anything: bool = False
@@ -70,12 +70,12 @@ class Pattern(NamedTuple):
 
     @property
     def group(self) -> int | None:
-        """Position of its group, if it has one."""
+        """Position of the group (``*S``) in the pattern, or None."""
         return next((i for i, t in enumerate(self.terms) if t.kind in "*~<"), None)
 
 
 class Signature:
-    """A parsed signature; calling it with an `Op` lowers the node."""
+    """A parsed signature, called as the rule of an operator."""
 
     __slots__ = ("_parsed", "names", "text", "where")
 
@@ -94,12 +94,12 @@ class Signature:
         return self._parsed
 
     def check(self) -> None:
-        """Raises `ValueError` where the text is none, at the place where it is written."""
+        """Raises `ValueError` if the signature's text is wrong."""
         _ = self.parsed
 
     @property
     def ranks(self) -> Ranks:
-        """Relation of its first output's rank to those of its inputs."""
+        """Relation of the first output's rank to the input ranks."""
         inputs, outputs, _ = self.parsed
         if not inputs or not outputs or inputs[0].group is None or outputs[0].group is None:
             return ""  # a rank without a group is required, or known
@@ -110,7 +110,7 @@ class Signature:
         return "first" if groups[0].kind == "*" else ""
 
     def __call__(self, op: Op) -> list[Known | None]:
-        """Lower a node: match its inputs, state what must agree, give its outputs."""
+        """Lowers a node: matches its inputs, requires what must agree, returns its outputs."""
         inputs, outputs, conditions = self.parsed
         match = _Match(op, self._given(op))
         if len(op.names) > len(inputs) and not (inputs and inputs[-1].repeats):
@@ -161,7 +161,7 @@ def _term(token: str) -> Term:
 
 
 class _Match:
-    """Variables and groups bound while one node is matched."""
+    """Variables and groups bound while matching one node."""
 
     def __init__(self, op: Op, given: dict[str, Dim]) -> None:
         self.op = op
@@ -235,7 +235,7 @@ class _Match:
             self.waiting.append((term.dim, dim, place))
 
     def settle(self) -> None:
-        """Expressions met in inputs: bind what is left in them by exact division, require the rest."""
+        """Solves expressions in inputs for unbound variables by exact division; requires the rest."""
         for expression, dim, place in self.waiting:
             known = expression.subs(self.dims)
             unbound = [n for n in expression.free if n not in self.dims]
@@ -304,13 +304,13 @@ class _Match:
 
 @lru_cache(maxsize=1024)
 def _agreement(name: str, first: Place | None, second: Place) -> str:
-    """Requirement on a variable that occurs again: axes that must agree. A name of several words is in the message."""
+    """Text of the requirement that two axes with the same variable are equal. A name of several words is in the message."""
     words = name.replace("_", " ")
     if first is None:  # it is given
         return f"{_place(second)} must be {words}"
     axes = f"axis {first[1]}" if first[0] == second[0] else _place(first)
-    told = f"{axes} and {_place(second)}"
-    return f"the {words} must agree: {told}" if "_" in name else f"{told} must agree"
+    pair = f"{axes} and {_place(second)}"
+    return f"the {words} must agree: {pair}" if "_" in name else f"{pair} must agree"
 
 
 def _place(place: Place) -> str:

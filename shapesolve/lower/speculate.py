@@ -1,4 +1,6 @@
-"""Speculative lowering of a graph. Loops use it until the abstract values of their carried tensors are known."""
+"""Speculative lowering: results are rolled back afterwards. Loops use it until the abstract values of their carried
+tensors are known.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Settled:
-    """Facts that only answer: nothing more is learned (see `rehearsal`)."""
+    """Read-only facts for a speculative run: nothing is learned."""
 
     def __init__(self, facts: FactStore) -> None:
         self.version, self.changed = facts.version, facts.changed
@@ -21,16 +23,16 @@ class Settled:
         self.decide, self.contradiction = facts.decide, facts.contradiction
 
     def introduce(self, name: str) -> None:
-        """A symbol of the trial alone."""
+        """Ignored: the symbol exists in the trial only."""
 
     def assume(self, cond: Cond, cause: int) -> bool:
-        """Not taken for granted."""
+        """Ignored: the condition is not learned."""
         return True
 
 
 @contextmanager
 def rehearsal(walk: Scopes) -> Iterator[None]:
-    """Lower speculatively: what is logged, noted, named or learned inside is rolled back."""
+    """Context in which lowering is speculative: log, notes, names and facts are rolled back."""
     state, facts = walk.state, walk.facts
     walk.state, walk.facts = state.fork(), Settled(facts)
     try:

@@ -1,4 +1,5 @@
-"""Results of onnx's own inference of the whole model. They are what onnxruntime knows of its tensors when it loads the file.
+"""Results of onnx's own shape inference, which onnxruntime uses when it loads a model. They are what onnxruntime knows
+of its tensors when it loads the file.
 
 It runs once per walk, and only for the rare node that onnxruntime judges by what it knows.
 """
@@ -24,7 +25,7 @@ _REFUSED = (RuntimeError, ValueError, onnx.shape_inference.InferenceError)
 
 
 def standard_size(op: Op, i: int, axis: int) -> int | None:
-    """The size of an axis of input `i`, where onnx's own inference knows it.
+    """The size of an axis of input `i` by onnx's own inference, or None.
 
     Inside of functions, where tensors have other names when the model is loaded, what we know stands for it.
     """
@@ -38,18 +39,18 @@ def standard_size(op: Op, i: int, axis: int) -> int | None:
 
 
 def standard_rank(op: Op, i: int) -> int | None:
-    """The rank of input `i`, where onnx's own inference knows it. Inside of functions and bodies it is taken not to."""
+    """The rank of input `i` by onnx's own inference, or None. Inside of functions and bodies it is taken not to."""
     sizes = None if op.walk.scope.prefix else _asked_once(op.walk).sizes.get(op.names[i])
     return None if sizes is None else len(sizes)
 
 
 def standard_ranked(op: Op, i: int) -> bool:
-    """True if onnx's own inference knows the rank of output `i`. Inside of functions and bodies it is taken to."""
+    """True if onnx's own inference finds the rank of output `i`. Inside of functions and bodies it is taken to."""
     return bool(op.walk.scope.prefix) or not op.wants(i) or op.node.outputs[i] in _asked_once(op.walk).sizes
 
 
 def standard_room(walk: Scopes, full: str) -> tuple[int, ...] | None:
-    """The sizes of a tensor in a body, by its full name, if onnx's own inference knows all. None where it does not, or the
+    """The shape of a tensor in a subgraph by onnx's own inference, if all sizes are constant. None where it does not, or the
     file is inconsistent.
     """
     sizes = _asked_once(walk).inside.get(full, (None,))
@@ -57,7 +58,7 @@ def standard_room(walk: Scopes, full: str) -> tuple[int, ...] | None:
 
 
 def stops_loading(walk: Scopes, node: Node) -> bool:
-    """True if onnx's own inference refuses a node of this operator for its sizes or ranks. Then onnxruntime does not load the
+    """True if onnx's own inference rejects a node of this operator for its sizes or ranks. Then onnxruntime does not load the
     file.
     """
     errors = _asked_once(walk).errors
@@ -71,7 +72,7 @@ def _asked_once(walk: Scopes) -> Standard:
 
 
 def infer_standard(model: Model) -> Standard:
-    """The results for a model; of bodies only where nothing that the file declares is contradicted."""
+    """Runs onnx's inference on a model; subgraphs only if no declaration is contradicted."""
     proto, errors = _without_weights(model.proto), ""
     try:
         found = onnx.shape_inference.infer_shapes(proto, strict_mode=True).graph
@@ -108,7 +109,7 @@ def _sizes(graph: onnx.GraphProto, prefix: str) -> Iterator[tuple[str, Sizes]]:
 
 
 def _without_weights(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """A copy whose large initializers are inputs."""
+    """A copy of the model whose large initializers are inputs."""
     copy = onnx.ModelProto(ir_version=proto.ir_version)
     copy.opset_import.extend(proto.opset_import)
     copy.functions.extend(proto.functions)
@@ -131,7 +132,7 @@ def _without_weights(proto: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _give_constants(graph: onnx.GraphProto, around: Mapping[str, onnx.TensorProto]) -> None:
-    """Copies the constants that bodies read from the graph around them into the bodies. Inference looks at their own only."""
+    """Copies constants into the subgraphs that read them. Inference looks at their own only."""
     read = {name for node in graph.node for name in node.input} - {t.name for t in graph.initializer}
     graph.initializer.extend([around[name] for name in sorted(read & around.keys())])
     known = {**around, **{t.name: t for t in graph.initializer}}

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class LoweringState:
-    """Statements, names and knowledge of a lowering so far.
+    """State of one lowering: log, symbols, tensors, notes.
 
     Attributes:
         log: the stated conditions, in order.
@@ -80,8 +80,8 @@ class LoweringState:
         self.others: dict[Known, tuple[int, Known]] = {}
 
     def fork(self) -> LoweringState:
-        """The state of a trial. Nothing is stated and it has no tensor of its own yet; names and what is known of them are
-        copied.
+        """A copy of the state, for a trial. Nothing is stated and it has no tensor of its own yet; names and what is
+        known of them are copied.
         """
         other = LoweringState()
         other.trials = self.trials + 1

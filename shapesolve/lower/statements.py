@@ -1,5 +1,5 @@
 # compiled: see CONTRIBUTING.md
-"""The log of one lowering: fresh symbols and tensors, stated conditions, contradictions and remarks."""
+"""Log of one lowering: stated conditions, new symbols, contradictions, remarks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PREFIXES: Mapping[Kind, str] = {"size": "_d", "value": "_v"}
 
 
 class Statements:
-    """The log of one walk; conditions go to the facts as they are stated."""
+    """Log of one walk; each condition is added to the facts when it is stated."""
 
     def __init__(self, facts: FactStore, scope: Scope, *, equal: bool = False) -> None:
         self.facts, self.scope, self.equal = facts, scope, equal
@@ -39,20 +39,20 @@ class Statements:
     # ------------------------------------------------------------------ names
 
     def reserve(self, names: Iterable[str]) -> None:
-        """Names that generated symbols must not take."""
+        """Reserves names that generated symbols must not have."""
         self._reserved.update(names)
 
     def take(self, names: Iterable[str]) -> None:
-        """Names of the sizes of inputs."""
+        """Registers names of input dims."""
         self.of_inputs.update(names)
         self.state.taken.update(self.of_inputs)
 
     def is_taken(self, declared: Dim) -> bool:
-        """True if all names of a declared size are those of inputs, or given to a size before."""
+        """True if all names in a declared size are known already."""
         return declared.free <= self.state.taken
 
     def fresh(self, what: str, kind: Kind = "size") -> Dim:
-        """A new symbol: ``_d0``, ``_d1`` ... for sizes, ``_v0`` ... for data, which may be any integer."""
+        """A new generated symbol: ``_d0``, ``_d1`` ... for sizes, ``_v0`` ... for data, which may be any integer."""
         while True:
             name = f"{PREFIXES[kind]}{self._names[kind]}"
             self._names[kind] += 1
@@ -63,7 +63,7 @@ class Statements:
         made = self.state.made[name] = symbol(name, 0 if kind == "size" else None, made=True)
         return made
 
-    def told(self, cond: Cond) -> str:
+    def described(self, cond: Cond) -> str:
         """A condition as text, and in brackets the meaning of each generated symbol in it."""
         named = [f"{n}: {self.state.reasons[n]}" for n in sorted(cond.free) if n in self.state.reasons]
         return f"{cond} ({', '.join(named)})" if named else str(cond)
@@ -71,7 +71,7 @@ class Statements:
     # ------------------------------------------------------------------ conditions
 
     def given(self, cond: Cond) -> None:
-        """A condition that the user states."""
+        """States a condition of the user."""
         self.state.log.append(Entry(cond, "user", None, "", "stated by the user", (), TRUE))
         if not self.facts.assume(cond, len(self.state.log) - 1):
             self._clash_of(len(self.state.log) - 1, cond)
@@ -87,7 +87,7 @@ class Statements:
             self._clash_of(len(self.state.log) - 1, ge(size, 0))
 
     def require(self, cond: Cond, why: str, places: tuple[Place, ...], node: Node, scope: Scope) -> None:
-        """A node needs `cond` at run time."""
+        """States a requirement of a node."""
         if not self.state.poisoned.isdisjoint(cond.free):
             return
         guard = scope.guard
@@ -101,7 +101,7 @@ class Statements:
             self._clash_of(index, cond)
 
     def say_size(self, d: Dim, node: Node) -> None:
-        """A size is not negative, also where its expression does not show that: else the node has no output."""
+        """States that a size is not negative, unless its expression shows that."""
         cond = ge(d, 0)
         if self.facts.decide(cond) is None:
             self.require(cond, "a size is not negative", (), node, self.scope)
@@ -123,7 +123,7 @@ class Statements:
     def define(
         self, cond: Cond, why: str, node: Node | None, role: Role = "definition", *, everywhere: bool = False
     ) -> None:
-        """Something that holds by construction or by assumption; `everywhere`: it says what a new symbol is."""
+        """States a definition or an assumption; `everywhere`: also outside the current branch."""
         if cond.is_true:
             return
         guard = self.scope.guard
@@ -133,7 +133,7 @@ class Statements:
         self.facts.assume(cond if guard.is_true else any_of((~guard, cond)), len(self.state.log) - 1)
 
     def follows_from_failure(self, node: Node, inputs: Seq[Known | None], scope: Scope) -> bool:
-        """True if a node reads something meaningless, because a node before it cannot run."""
+        """True if a node reads something meaningless, as a node before it cannot run."""
         read = [
             (name, known)
             for name, known in zip(node.inputs, inputs, strict=True)
@@ -150,14 +150,14 @@ class Statements:
     def spread(
         self, node: Node, inputs: Seq[Known | None], outputs: Iterable[Known | None], scope: Scope
     ) -> None:
-        """Marks the outputs of a node meaningless if an input is, as far as they are not known all the same."""
+        """Marks unknown outputs of a node as meaningless if an input is meaningless."""
         if self.follows_from_failure(node, inputs, scope):
             self.spoil(node, inputs, outputs, scope)
 
     def spoil(
         self, node: Node, inputs: Iterable[Known | None], outputs: Iterable[Known | None], scope: Scope
     ) -> None:
-        """Marks the new sizes among the outputs of a node as meaningless. Outputs that sizes elsewhere may depend on are
+        """Marks the new sizes in the outputs of a failing node as meaningless. Outputs that sizes elsewhere may depend on are
         marked too.
         """
         self.state.failed.add(f"{scope.prefix}{node.label}")
@@ -171,11 +171,11 @@ class Statements:
                 scope.meaningless.add(name)
 
     def note(self, kind: str, message: str, node: Node | None, scope: Scope, subject: str = "") -> None:
-        """Keep a remark about a node, or about the tensor `subject`."""
+        """Records a remark about a node, or about the tensor `subject`."""
         self.state.notes.append(Note(kind, message, node, scope.prefix, subject))
 
     def declare(self, inferred: Dim, declared: Dim, tensor: str, axis: int, node: Node, scope: Scope) -> None:
-        """States a model's declaration of the size of an inferred dim, an axis of an output of `node`.
+        """States the declared size of an output's axis, next to the inferred one.
 
         A new name becomes the name of a generated size. What is not known for want of knowledge (`unknown`) is taken to be
         as declared, which is an assumption; anything else is kept to be checked.
@@ -206,7 +206,7 @@ class Statements:
             self.note("declared", f"{why}, it is {inferred}", node, scope)
 
     def take_equal(self, a: Dim, b: Dim, node: Node) -> bool:
-        """In ``broadcast="equal"`` an open pair is taken to be equal, and that is noted as an assumption.
+        """Assumes that two sizes are equal in the mode ``broadcast="equal"``; False in other modes.
 
         Not where data decides whether the node runs: the sizes behind it would rest on what holds there only. Nor where
         it is only tried, as the body of a loop without trips is.

@@ -1,5 +1,7 @@
 # compiled: see CONTRIBUTING.md
-"""Known properties of a value of the graph. A tensor has type, shape and data; else it is a sequence, optional or map."""
+"""Known values: what lowering knows of a tensor, sequence, optional or map. A tensor has type, shape and data; else it
+is a sequence, optional or map.
+"""
 
 from __future__ import annotations
 
@@ -99,9 +101,7 @@ KINDS = (Tensor, Sequence, Optional, Map)
 
 
 def is_settled(known: Known | None) -> bool:
-    """True if all is known of a tensor that decides sizes elsewhere. That is its rank, and its elements where these are
-    integers.
-    """
+    """True if rank, and elements of a small integer tensor, are known, so that nothing else can follow."""
     if not isinstance(known, Tensor) or known.shape is None:
         return False
     if known.dtype not in INT_TYPES or len(known.shape) > 1:
@@ -111,7 +111,7 @@ def is_settled(known: Known | None) -> bool:
 
 
 class Interner:
-    """Makes tensors with equal content one object, for the time of an analysis."""
+    """Interns tensors: equal content is one object within an analysis."""
 
     def __init__(self) -> None:
         self._tensors: dict[
@@ -120,7 +120,7 @@ class Interner:
         self._stored: dict[tuple[int, tuple[int, ...]], Tensor] = {}
 
     def tensor(self, dtype: int, shape: Shape | None, value: Value | None = None) -> Tensor:
-        """The tensor with this content."""
+        """The interned tensor with this content."""
         key = (dtype, value, None) if shape is None else (dtype, value, *map(id, shape))
         found = self._tensors.get(key)
         if found is None:
@@ -128,7 +128,7 @@ class Interner:
         return found
 
     def stored(self, dtype: int, dims: tuple[int, ...], value: Value | None) -> Tensor:
-        """The tensor with this content, of a stored tensor."""
+        """The interned tensor of stored data."""
         if len(dims) > MAX_RANK:
             return self.tensor(dtype, None)
         found = self._stored.get((dtype, dims))
@@ -137,7 +137,7 @@ class Interner:
         return found if value is None else self.tensor(dtype, found.shape, value)
 
     def resolve(self, known: Known, dim: Callable[[Dim], Dim]) -> Known:
-        """`known` with every dim in it read through `dim`; the same object when nothing changes."""
+        """`known` with `dim` applied to every dim; the same object if nothing changes."""
         if isinstance(known, Tensor):
             shape = known.shape
             if shape is not None:

@@ -1,5 +1,5 @@
 # compiled: see CONTRIBUTING.md
-"""Partial data: what is known of a tensor's elements.
+"""Partial data: known elements of a tensor, or bounds of them.
 
 A `Value` holds either every element (``elems``, flat, row-major, with the concrete ``shape``; a single element may still
 be unknown, ``None``) or only bounds that all elements satisfy (``lo``, ``hi``). Integer elements are `Dim`, booleans are
@@ -110,7 +110,7 @@ class Value:
 
     @classmethod
     def of(cls, array: Any) -> Value | None:
-        """The value of an object array (or nested sequence) of elements. None when nothing is known or it is too large."""
+        """The value with the elements of an object array or nested sequence. None when nothing is known or it is too large."""
         a = array if isinstance(array, np.ndarray) else np.array(array, dtype=object)
         if a.size > MAX_ELEMENTS:
             return cls._bounded(a.reshape(-1).tolist())
@@ -118,20 +118,20 @@ class Value:
 
     @classmethod
     def known(cls, shape: tuple[int, ...], elems: tuple[Elem, ...]) -> Value | None:
-        """The value of these elements; None when nothing is known of any, and for many floats."""
+        """The value with these elements; None if all are unknown or they are too many floats."""
         if len(elems) > MAX_FLOATS and type(elems[0]) is float:
             return None
         return cls(shape, elems) if not elems or any(e is not None for e in elems) else None
 
     @classmethod
     def vector(cls, elems: Iterable[Elem]) -> Value | None:
-        """A one-dimensional value."""
+        """A value of rank 1."""
         elems = tuple(elems)
         return cls._bounded(elems) if len(elems) > MAX_ELEMENTS else cls.known((len(elems),), elems)
 
     @classmethod
     def _bounded(cls, elems: Seq[Elem]) -> Value | None:
-        """Bounds of integer elements that are too many to follow."""
+        """Bounds of integer elements, for tensors with too many to keep."""
         dims = [e for e in elems if isinstance(e, Dim)]
         return span(dims, dims, True) if len(dims) == len(elems) else None
 
@@ -144,12 +144,12 @@ class Value:
     def between(
         cls, lo: Dim | None, hi: Dim | None, *, reached: bool = False, parts: tuple[Value, ...] | None = None
     ) -> Value | None:
-        """Integer elements not known one by one that lie in ``[lo, hi]`` (`reached`: both are taken)."""
+        """A value of unknown integer elements in ``[lo, hi]`` (`reached`: both ends occur)."""
         return None if lo is None and hi is None else cls(None, None, (lo, hi), None, reached, parts)
 
     @property
     def loose(self) -> Value | None:
-        """The value when some of the elements are taken, in any order: bounds."""
+        """Bounds of the elements, for a selection of them in any order."""
         if self._of is not None:
             return self
         elems = self.elems
@@ -158,14 +158,14 @@ class Value:
         return self._loosened()
 
     def _loosened(self) -> Value:
-        """The bounds of these elements, found on demand."""
+        """Bounds of these elements, computed on demand."""
         value = Value(None, None)
         value._of, value._hash = self, hash((value._hash, self._hash))
         return value
 
     @classmethod
     def stored(cls, constant_: Constant) -> Value | None:
-        """The value of a tensor stored in the model; big ones are read only when their bounds are asked for."""
+        """The value of a stored tensor; the data of a large one is read on demand."""
         if constant_.numel <= (MAX_FLOATS if constant_.dtype in FLOAT_TYPES else MAX_ELEMENTS):
             elems = _stored_elements(constant_)
             if elems is None:
@@ -181,7 +181,7 @@ class Value:
 
     @property
     def array(self) -> Array | None:
-        """The elements as an object array of the tensor's rank, or None."""
+        """The elements as an object array of the tensor's shape, or None."""
         if self.elems is None or self.shape is None:
             return None
         a = np.empty(len(self.elems), dtype=object)
@@ -238,7 +238,9 @@ class Value:
         return out
 
     def components(self, count: int) -> tuple[Value | None, ...] | None:
-        """Known value of each index of the last axis, which has `count` of them. None where they are not known apart."""
+        """Splits the value along the last axis, of size `count`: one value for each index. None where they are not
+        known apart.
+        """
         if self.parts is not None:
             return self.parts if len(self.parts) == count else None
         if self.elems is not None and self.shape and self.shape[-1] == count:
@@ -254,7 +256,7 @@ class Value:
         )
 
     def map(self, change: Callable[[Elem], Elem]) -> Value | None:
-        """The value with each element replaced (only for values that are known one by one)."""
+        """The value with `change` applied to each known element."""
         if self.elems is None:
             return None
         new = tuple(change(e) for e in self.elems)
@@ -263,7 +265,7 @@ class Value:
         return None if new and all(e is None for e in new) else Value(self.shape, new)
 
     def resolve(self, dim: Callable[[Dim], Dim]) -> Value:
-        """The value with every dim in it read through `dim`."""
+        """The value with `dim` applied to every dim in it."""
         if self.source is not None:
             return self
         if self._of is not None:
@@ -293,7 +295,7 @@ class Value:
 
 
 def span(lows: Iterable[Dim | None], highs: Iterable[Dim | None], reached: bool) -> Value | None:
-    """Bounds of all of these bounds: numbers where they are many, which no element needs to reach."""
+    """A value with bounds around all of these bounds; constant ones if there are many."""
     low, high = _ends(lows, min), _ends(highs, max)
     few = all(sum(d is not None and bool(d.terms) for d in side) <= MAX_EXTREMES for side in (low, high))
     least = [d if d is None or few else _number(d.bounds()[0]) for d in low]
@@ -305,7 +307,7 @@ def span(lows: Iterable[Dim | None], highs: Iterable[Dim | None], reached: bool)
 
 
 def _ends(dims: Iterable[Dim | None], pick: Callable[[int, int], int]) -> list[Dim | None]:
-    """Those of the dims that can be the least, or the greatest: of ``n``, ``n + 1`` ... one."""
+    """The candidates for the least (or greatest) of the dims: of ``n``, ``n + 1`` only one. one."""
     found: dict[Any, Dim | None] = {}
     for d in dims:
         terms = None if d is None else d.terms
@@ -336,7 +338,7 @@ def _stored_elements(stored: Constant) -> tuple[Elem, ...] | None:
 
 
 def elements_of(a: NDArray[Any]) -> tuple[Elem, ...] | None:
-    """Elements of a concrete numpy array; None for types that are not followed."""
+    """Elements of a numpy array; None for unsupported types."""
     kind = a.dtype.kind
     flat = a.reshape(-1).tolist()
     if kind in "iu":

@@ -1,5 +1,5 @@
 # compiled: see CONTRIBUTING.md
-"""The walk: every node in order, lowered by its rule; what it states goes to the log and to the facts.
+"""`Walk`: lowers every node in order by its rule; conditions go to the log and to the facts.
 
 Lowering is memoized: a node that says the same (`Node.key`) of the same inputs (interned, so compared by identity) gets the
 same outputs, which makes the repeated layers of a model cost a lookup each.
@@ -27,7 +27,7 @@ from .values import INT_TYPES, Elem
 
 
 class Call:
-    """A rule at work on a node, and the state before it. With `steps` it runs bodies, one after the other.
+    """A node that is being lowered, with the state before; `steps` runs its subgraphs.
 
     Attributes:
         key: what the result is remembered by, or None.
@@ -73,11 +73,11 @@ class Walk(Scopes):
         self._lower_body(self.body(self.model.graph, scope))
 
     def lower(self, node: Node) -> None:
-        """Lower one more node of the main graph, after `run`."""
+        """Lowers one more node of the main graph, after `run`."""
         self._lower_body(Body((node,), self.scope))
 
     def _lower_body(self, body: Body) -> None:
-        """Lower a body and the bodies nested in it, with an explicit stack. Python's stack is the host's."""
+        """Lowers a body and the bodies nested in it, with an explicit stack. Python's stack is the host's."""
         around: list[tuple[Body, Call]] = []
         outer, error = self.scope, None
         while True:
@@ -110,7 +110,7 @@ class Walk(Scopes):
                 error = None  # it holds this frame
 
     def _next_call(self, body: Body) -> Call | None:
-        """Lower nodes in order, up to one that runs bodies; None when all are lowered."""
+        """Lowers nodes in order up to one that runs subgraphs; None when all are lowered."""
         nodes, scope = body.nodes, body.scope
         total = len(nodes) if scope.parent is None else 0
         for i in range(body.at, len(nodes)):
@@ -128,7 +128,7 @@ class Walk(Scopes):
         return None
 
     def _resume(self, call: Call, error: BaseException | None) -> Body | None:
-        """The next body that a node runs, after the one before was lowered or failed. None when the node is done."""
+        """The next subgraph that a node runs; None after the last."""
         outputs: Any = ()
         steps: Any = call.steps
         try:
@@ -144,7 +144,7 @@ class Walk(Scopes):
         return None
 
     def _lower(self, node: Node, scope: Scope) -> Call | None:
-        """Lower one node: outputs into the scope, statements into the log. The call of its rule, if that runs bodies."""
+        """Lowers one node; returns the call if it has subgraphs to run."""
         env, version = scope.env, self.facts.version
         given: list[Known | None] = []
         for name in node.inputs:
@@ -192,7 +192,7 @@ class Walk(Scopes):
         )
 
     def _still_holds(self, hit: LoweredNode) -> bool:
-        """True if nothing has been learned since about the symbols that it depends on."""
+        """True if the facts about the symbols of a cached result have not changed."""
         changed = self.facts.changed
         for known in hit.inputs:
             if known is not None:
@@ -203,7 +203,7 @@ class Walk(Scopes):
         return True
 
     def _apply(self, node: Node, inputs: tuple[Known | None, ...], scope: Scope, key: Any) -> Call | None:
-        """Lower a node by its rule. Returns the call, where it runs bodies and waits for the first."""
+        """Lowers a node by its rule; returns the call if it has subgraphs to run."""
         version = scope.opsets.get(node.domain, 1)
         rule = self.operators.rule(node, scope.opsets)
         op = Op(self, node, inputs, version, scope.attrs, rule)
@@ -235,7 +235,7 @@ class Walk(Scopes):
         return None
 
     def _stopped(self, call: Call, error: Exception) -> bool:
-        """Say why a rule gave no outputs; False for an error that no rule should make."""
+        """Reports an exception of a rule as conflict or remark; False for an unexpected exception."""
         node, scope = call.op.node, call.scope
         if isinstance(error, InvalidNode):
             if call.fits:
@@ -262,7 +262,7 @@ class Walk(Scopes):
         op.requirements, op.ambiguous = [], []
 
     def _finish(self, call: Call, outputs: Any) -> None:
-        """Take down what a rule stated and gave."""
+        """Records the requirements and outputs of a node after its rule has run."""
         op, scope = call.op, call.scope
         node = op.node
         done = self._as_tuple(outputs, node)
@@ -304,7 +304,7 @@ class Walk(Scopes):
                 self.scope = around
 
     def computed(self, name: str, scope: Scope) -> tuple[Elem, ...] | None:
-        """The elements that a node computes from symbols for those that it reads. None where it does not follow them."""
+        """Elements of a tensor as its node computes them from symbols; None if unknown."""
         node = self.state.producers.get(scope.prefix + name, (None, ""))[0]
         rule = None if node is None else self.operators.rule(node, scope.opsets)
         if node is None or rule is None or not rule.values or rule.bodies or rule.draws or rule.sizes:
@@ -347,7 +347,7 @@ class Walk(Scopes):
         return (*outputs[:n], *(None,) * (n - len(outputs)))
 
     def _typed(self, op: Op, outputs: tuple[Known | None, ...]) -> tuple[Known | None, ...]:
-        """Outputs with the element types that the rule left open, or that nothing else is known of."""
+        """Outputs with element types filled in where the rule left them open."""
         for known in outputs:
             if known is None or (type(known) is Tensor and not known.dtype):
                 break
@@ -391,7 +391,7 @@ class Walk(Scopes):
                 producers[prefix + name] = (node, prefix)
 
     def _opened(self, known: Known | None, label: str) -> Known | None:
-        """Known value of an output of a node that cannot run: type and rank, and sizes without requirements."""
+        """Output of a node that cannot run: type and rank, with new symbols as sizes."""
         if not isinstance(known, Tensor) or known.shape is None:
             return known if not isinstance(known, Tensor) else self.interner.tensor(known.dtype, None)
         dims = [self.fresh(f"unknown, because {label} cannot run") for _ in known.shape]

@@ -1,4 +1,4 @@
-"""Operations of a node, and the memory of its output: declared with each operator as `Rule.work`.
+"""Declarations of an operator's operations and output memory (`Rule.work`).
 
 A multiply-accumulate (MAC) is one multiplication and the addition to a running sum: what products of matrices, convolutions,
 recurrent cells and attention are made of. All other arithmetic counts one operation per element and function, whatever the
@@ -30,7 +30,7 @@ VIEW = Work(_nothing, "view")
 
 
 def each(n: int = 1, *added: int) -> Work:
-    """`n` operations per element of the first output, which may be written over an input. One more for each of the inputs
+    """`n` operations per element of the first output, which can reuse an input's memory. One more for each of the inputs
     `added` that is there.
     """
     return Work(lambda op, outputs: per(outputs[0], n + sum(map(op.has, added))), "over")
@@ -47,12 +47,12 @@ def reads(n: int = 1, i: int = 0) -> Work:
 
 
 def joins(extra: int = -1) -> Work:
-    """Operations per element of the first output: as many as there are inputs, and `extra`."""
+    """``inputs + extra`` operations per element of the first output."""
     return Work(lambda op, outputs: per(outputs[0], op.n_in + extra), "over")
 
 
 def slides(w: int = 1, bias: int | None = None, *added: str | int) -> Work:
-    """A convolution: a MAC per element of the output and of one filter of the weights. These are input `w`; MACs that meet
+    """A convolution: one MAC per output element and element of a filter. These are input `w`; MACs that meet
     padding are among them. One operation more per element for a bias, and for each input or attribute `added` that is there.
     """
 
@@ -68,7 +68,7 @@ def slides(w: int = 1, bias: int | None = None, *added: str | int) -> Work:
 
 
 def spreads(w: int = 1, bias: int | None = None) -> Work:
-    """A transposed convolution: a MAC per element of the input and of its target. Each element is spread by the weights,
+    """A transposed convolution: one MAC per input element and element of a filter. Each element is spread by the weights,
     input `w`.
     """
 
@@ -98,7 +98,7 @@ def product_of(columns: Callable[[Op], IntoDim | None], bias: int | None = None,
 
 
 def last_of(i: int = 0) -> Callable[[Op], Dim | None]:
-    """The last size of input `i`."""
+    """A function of an `Op`: the last size of input `i`."""
 
     def last(op: Op) -> Dim | None:
         shape = op.shape(i)
@@ -108,7 +108,7 @@ def last_of(i: int = 0) -> Callable[[Op], Dim | None]:
 
 
 def rows_of(i: int = 0) -> Callable[[Op], Dim | None]:
-    """The second size of input `i`."""
+    """A function of an `Op`: the second size of input `i`."""
 
     def second(op: Op) -> Dim | None:
         shape = op.shape(i)
@@ -118,7 +118,7 @@ def rows_of(i: int = 0) -> Callable[[Op], Dim | None]:
 
 
 def number(name: str) -> Callable[[Op], int]:
-    """An integer attribute."""
+    """A function of an `Op`: an integer attribute."""
     return lambda op: op.int_attr(name, None)
 
 

@@ -1,4 +1,4 @@
-"""Operators: one declaration each, grouped by family, in an opset-aware registry."""
+"""Declarations of operators, grouped by family, with a registry by opset version."""
 
 from importlib import import_module
 
@@ -62,13 +62,13 @@ def _supply(domain: str, op_type: str) -> None:
 
 
 def default_registry() -> Registry:
-    """The registry of all operators that we declare."""
+    """The registry of all built-in operators."""
     _load(*_COMMON, *_SELDOM, *_BEYOND)
     return DEFAULT
 
 
 def with_built_in(registry: Rules | None) -> Rules:
-    """The user's rules over the built-in ones, which are there when they are looked up."""
+    """The user's rules with the built-in ones as fallback, loaded at lookup."""
     _load(*_COMMON)
     DEFAULT.supply = _supply
     return DEFAULT if registry is None else registry.over(DEFAULT)

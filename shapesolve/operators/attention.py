@@ -1,4 +1,4 @@
-"""Attention and what goes with it."""
+"""Attention operators of the standard, with rotary embeddings."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _PARTS: tuple[Part, ...] = ("batch", "heads", "length", "size")
 
 
 class Heads(NamedTuple):
-    """One of query, key and value taken apart: ``[batch, heads, length, size]``."""
+    """Axes of a query, key or value split into heads: ``[batch, heads, length, size]``."""
 
     batch: Dim
     heads: Dim
@@ -40,7 +40,7 @@ class Heads(NamedTuple):
 
 
 def heads_of(op: Op, i: int, shape: Shape, heads: int) -> Heads:
-    """Rank 4 is ``[batch, heads, length, size]``; rank 3 is ``[batch, length, heads*size]``."""
+    """Axes of input `i`: ``[batch, heads, length, size]`` or ``[batch, length, heads*size]``."""
     if len(shape) == 4:
         if heads:
             why = "the number of heads must be the attribute's"
@@ -54,7 +54,7 @@ def heads_of(op: Op, i: int, shape: Shape, heads: int) -> Heads:
 
 
 def per_head(op: Op, i: int, shape: Shape, heads: int) -> Dim:
-    """The size of one head where the last axis holds `heads` of them."""
+    """Size of one head, of a last axis that holds `heads` heads; requires that it divides."""
     last = len(shape) - 1
     op.require(divides(heads, shape[last]), f"the hidden size must split into {heads} heads", (i, last))
     exact = exact_quotient(shape[last], constant(heads))
@@ -62,7 +62,7 @@ def per_head(op: Op, i: int, shape: Shape, heads: int) -> Dim:
 
 
 def share_heads(op: Op, q: Heads, k: Heads) -> None:
-    """Query heads are shared out evenly among the key heads."""
+    """Requires that the number of query heads is a multiple of the number of key heads."""
     op.require(
         divides(k.heads, q.heads),
         "the query heads must be a multiple of the key heads",
@@ -72,7 +72,7 @@ def share_heads(op: Op, q: Heads, k: Heads) -> None:
 
 
 def attention_work(op: Op, outputs: Outputs) -> Operations | None:
-    """See `attend`."""
+    """Work of an attention; see `attend`."""
     shapes = [op.shape(i) for i in range(3)]
     if not all(s is not None and 3 <= len(s) <= 4 for s in shapes):
         return None
@@ -90,8 +90,8 @@ def attention_work(op: Op, outputs: Outputs) -> Operations | None:
 
 
 def _attention_axes(op: Op, outputs: Outputs) -> Links:
-    """Axes of an attention: queries go along one axis, keys and values along another. A mask has both, unless one row serves
-    all.
+    """Links of an attention: query positions are one axis, key and value positions another. A mask has both, unless one
+    row serves all.
     """
     inputs: list[list[Label]] = [own(op, i) for i in range(op.n_in)]
     for i, labels in enumerate(inputs):
@@ -120,7 +120,7 @@ def _attention_axes(op: Op, outputs: Outputs) -> Links:
     axes=_attention_axes,
 )
 def attention(op: Op) -> list[Known]:
-    """Y, then keys and values with the past before them, then the scores."""
+    """Lowers Attention: output Y, then present keys and values, then the scores."""
     rank = next((r for r in (op.rank(0), op.rank(1), op.rank(2)) if r is not None), None)
     if rank is None:
         return [op.out(None) for _ in range(op.n_out)]
@@ -154,7 +154,7 @@ def attention(op: Op) -> list[Known]:
 
 
 def _agree(op: Op, part: Part, why: str, first: Heads, *others: Heads) -> Dim:
-    """One size of several inputs that must be the same."""
+    """Requires that inputs agree in one size (batch, heads, length or size); returns it."""
     at = _PARTS.index(part)
     size: Dim = getattr(first, part)
     for other in others:
@@ -163,7 +163,7 @@ def _agree(op: Op, part: Part, why: str, first: Heads, *others: Heads) -> Dim:
 
 
 def _past(op: Op, batch: Dim, heads: Dim, size: Dim, value_size: Dim) -> Dim | None:
-    """The length of the cached keys and values."""
+    """Length of the cached keys and values (past), checked against batch, heads and sizes."""
     if op.has(4) != op.has(5):
         raise InvalidNode("past key and past value must be given together")
     if not op.has(4):
@@ -203,7 +203,7 @@ def _mask(op: Op, scores: Shape) -> None:
 
 
 def _padding(op: Op, batch: Dim, keys: Dim) -> None:
-    """The numbers of keys that are no padding, one for each sample."""
+    """Requires one number of unpadded keys per sample (input 6)."""
     if not op.has(6):
         return
     if op.has(4):
@@ -222,7 +222,7 @@ def _padding(op: Op, batch: Dim, keys: Dim) -> None:
 # https://onnx.ai/onnx/operators/onnx_aionnxpreview_FlexAttention.html
 @lower("FlexAttention", domain="ai.onnx.preview")
 def flex_attention(op: Op) -> Known:
-    """The graphs that modify scores and probabilities keep their shape."""
+    """Lowers FlexAttention; its subgraphs must keep the shape of scores and probabilities."""
     shapes = [op.shape(i, 4) for i in range(3)]
     q, k, v = (heads_of(op, i, s, 0) for i, s in enumerate(shapes) if s is not None)
     batch = _agree(op, "batch", "query, key and value must have the same batch", q, k, v)
@@ -236,7 +236,7 @@ def flex_attention(op: Op) -> Known:
 # https://onnx.ai/onnx/operators/onnx__LinearAttention.html
 @lower("LinearAttention", runtime=("no kernel",))
 def linear_attention(op: Op) -> list[Known]:
-    """The output, and the state ``[batch, heads, key size, value size]``."""
+    """Lowers LinearAttention: the output, and the state ``[batch, heads, key size, value size]``."""
     _check_update_rule(op)
     kv_heads, q_heads = op.int_attr("kv_num_heads", 0), op.int_attr("q_num_heads", 0)
     shapes = [op.shape(i, 3) for i in range(3)]
@@ -272,13 +272,13 @@ def _check_update_rule(op: Op) -> None:
 
 
 def _fits(op: Op, i: int, need: Shape, why: str) -> Shape:
-    """Input `i`, if connected, has exactly this shape; returned as both together know it."""
+    """Requires that input `i`, if connected, has this shape; returns the shape, simplified."""
     given = op.shape(i, len(need)) if op.has(i) else None
     return need if given is None else Shape(op.same(d, need[k], why, (i, k)) for k, d in enumerate(given))
 
 
 def rotary_work(op: Op, outputs: Outputs) -> Operations | None:
-    """Two products and a sum for each element of the rotated part of a head."""
+    """Work of a rotary embedding: two products and a sum per rotated element."""
     x, part = op.shape(0), op.int_attr("rotary_embedding_dim", 0)
     if x is None or not part:
         return per(x, 3)
@@ -305,7 +305,7 @@ def _rotary_axes(op: Op, outputs: Outputs) -> Links:
     axes=_rotary_axes,
 )
 def rotary_embedding(op: Op) -> Known:
-    """The rotated input; the caches hold an angle for each pair of the rotated part of a head."""
+    """Lowers RotaryEmbedding: output like the input; each cache has one angle per rotated pair."""
     x = op.shape(0)
     if x is None:
         return op.out(None)
@@ -341,7 +341,7 @@ def rotary_embedding(op: Op) -> Known:
 
 
 def _positions(op: Op, heads: Heads, size: Dim) -> None:
-    """Positions (input 3) lie in the caches."""
+    """Requires that positions (input 3) are row indices of the caches."""
     positions = op.value(3)
     if positions is None or not positions.reached:
         return

@@ -1,4 +1,4 @@
-"""Control flow: nested graphs, lowered in a scope of their own under the condition that they run."""
+"""Control flow: If and Loop, whose subgraphs are lowered in their own scope and path condition."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ from .limits import DEEP, MAX_REHEARSING, MAX_TRIPS, MAX_UNROLLED
 def lower_inside(
     op: Op, name: str, given: list[Known | None], guard: Cond
 ) -> Generator[Body, None, list[Known | None]]:
-    """Lower the graph in attribute `name` with these inputs; what its outputs are."""
+    """Lowers the subgraph in attribute `name` with these inputs; returns its outputs."""
     walk, graph = op.walk, op.graph_attr(name)
     scope = walk.under(walk.scope, f"{walk.scope.prefix}{op.node.label}/{name}/", guard)
     once = op.rule is not None and op.rule.bodies == "one"
@@ -70,14 +70,14 @@ def lower_inside(
 
 
 def require_room(op: Op, name: str, outs: Seq[Known | None], ran: Cond) -> None:
-    """Require of outputs of the graph in attribute `name` the sizes that onnxruntime allocates. The condition is `ran`: the
-    graph was run.
+    """Requires the sizes that onnxruntime allocates for outputs of the subgraph in attribute `name`. The condition is
+    `ran`: the graph was run.
 
     It does so where it knows all sizes of an output when it loads the file; only declarations can make these wrong.
     """
     graph, prefix = op.graph_attr(name), f"{op.walk.scope.prefix}{op.node.label}/{name}/"
-    said = (*graph.value_info.values(), *(t for _, t in (*graph.inputs, *graph.outputs)))
-    numbers = any(isinstance(d, int) for t in said if isinstance(t, TensorType) for d in t.dims or ())
+    declared = (*graph.value_info.values(), *(t for _, t in (*graph.inputs, *graph.outputs)))
+    numbers = any(isinstance(d, int) for t in declared if isinstance(t, TensorType) for d in t.dims or ())
     if not numbers or not op.as_onnxruntime("declared-bodies"):
         return
     for i, ((out, _), known) in enumerate(zip(graph.outputs, outs, strict=False)):
@@ -92,7 +92,7 @@ def require_room(op: Op, name: str, outs: Seq[Known | None], ran: Cond) -> None:
 
 
 def _lower_dead(op: Op, name: str, given: list[Known | None]) -> Generator[Body, None, list[Known | None]]:
-    """Lower a graph that never runs: onnxruntime may not load a file with it."""
+    """Lowers a subgraph that never runs, as onnxruntime may reject the file for it."""
     walk = op.walk
     with rehearsal(walk):
         outs = yield from lower_inside(op, name, given, TRUE)
@@ -107,7 +107,7 @@ def _lower_dead(op: Op, name: str, given: list[Known | None]) -> Generator[Body,
 
 
 def truth_of(op: Op, i: int) -> Cond | None:
-    """The condition in input `i` as it is known now; None when it depends on data."""
+    """The boolean in input `i` as a condition; None if it depends on data."""
     value = op.value(i)
     if value is None or value.elems is None or len(value.elems) != 1 or not isinstance(value.elems[0], Cond):
         return None
@@ -118,7 +118,7 @@ def truth_of(op: Op, i: int) -> Cond | None:
 
 
 def visible_symbols(op: Op) -> frozenset[str]:
-    """Symbols known outside of the nested graphs: in the node's inputs and in what the graphs capture."""
+    """Symbols in the node's inputs and in outer tensors that its subgraphs read."""
     walk = op.walk
     known = [walk.read(name, walk.scope) for name in (*op.node.inputs, *op.node.captures)]
     return frozenset().union(*[k.free for k in known if k is not None])
@@ -156,14 +156,14 @@ def either_branch(op: Op) -> Steps:
 
 @dataclass(frozen=True, slots=True)
 class Trips:
-    """Number of runs of a loop's body, a flag that it is exact, and the condition that it runs at all."""
+    """Iteration count of a loop, a flag that it is exact, and the condition that it is above 0."""
 
     count: Dim
     exact: bool
     ran: Cond
 
     def tell(self, op: Op) -> None:
-        """Write the count down for those who ask later how often the body runs."""
+        """Records the iteration count in the lowering state, under the name of the node."""
         op.walk.state.trips[f"{op.walk.scope.prefix}{op.node.label}"] = self.count
 
 
@@ -215,14 +215,14 @@ def loop(op: Op) -> Steps:
 def _tried_trip(
     op: Op, trip: Dim, carried: Seq[Known | None], ran: Cond, visible: frozenset[str]
 ) -> Generator[Body, None, list[Known | None]]:
-    """Outputs of one trip with these carried values. Its requirements on sizes known outside are stated."""
+    """Outputs of one iteration with these carried values. Its requirements on sizes known outside are stated."""
     walk = op.walk
     with rehearsal(walk):
         outs = yield from lower_inside(op, "body", _given(op, trip, carried), ran)
-        said = [
+        stated = [
             e for e in walk.state.log if e.role == "requirement" and e.cond.free | e.guard.free <= visible
         ]
-    for entry in said:
+    for entry in stated:
         if entry.node is not None and not entry.cond.is_true:
             scope = Scope(entry.prefix, walk.scope.opsets, guard=entry.guard)
             walk.require(entry.cond, entry.why, entry.places, entry.node, scope)
@@ -232,8 +232,9 @@ def _tried_trip(
 def _unrolled(
     op: Op, first: Seq[Known | None], limit: Dim, visible: frozenset[str]
 ) -> Generator[Body, None, tuple[list[Known | None], Trips] | None]:
-    """The carried values after a few trips, each lowered in turn, and how many there were. None where these are too many,
-    where data decides whether there is another one, or where sizes come up that only the body knows.
+    """Unrolls a loop of few iterations: carried values at the end, and the count; None if not possible. None where
+    these are too many, where data decides whether there is another one, or where sizes come up that only the body
+    knows.
     """
     most = MAX_UNROLLED // max(len(op.graph_attr("body").nodes), 1)
     if limit.value is None or limit.const > min(most, MAX_TRIPS) or op.walk.state.trials:
@@ -253,23 +254,23 @@ def _unrolled(
 
 
 def _given(op: Op, trip: Dim, carried: Seq[Known | None]) -> list[Known | None]:
-    """Inputs of a loop's body: the trip, the condition (true when the body runs), the carried values."""
+    """Inputs of a loop's body: iteration number, condition (true), carried values."""
     scalars: tuple[tuple[int, Elem], ...] = ((TensorProto.INT64, trip), (TensorProto.BOOL, TRUE))
     given: list[Known | None] = []
     for (dtype, elem), (_, declared) in zip(scalars, op.graph_attr("body").inputs, strict=False):
         vector = isinstance(declared, TensorType) and declared.dims is not None and len(declared.dims) == 1
         shape = (1,) if vector else ()
-        said = declared.dtype if isinstance(declared, TensorType) else 0
+        declared_dtype = declared.dtype if isinstance(declared, TensorType) else 0
         free = (
-            dtype == TensorProto.BOOL and not op.has(1) and said not in (0, dtype)
+            dtype == TensorProto.BOOL and not op.has(1) and declared_dtype not in (0, dtype)
         )  # without a condition it has any type
         value = None if free else Value(shape, (elem,))
-        given.append(op.walk.interner.tensor(said if free else dtype, Shape(shape), value))
+        given.append(op.walk.interner.tensor(declared_dtype if free else dtype, Shape(shape), value))
     return [*given, *carried]
 
 
 def _rehearse(op: Op, carried: Carried, trip: Dim) -> Generator[Body, None, Cond | None]:
-    """Find carried values that the body keeps up; the condition that it gives then."""
+    """Finds carried values valid in every iteration (fixpoint); returns the body's condition for these."""
     walk = op.walk
     if walk.state.trials >= (MAX_REHEARSING if walk.scope.depth < DEEP else 1):
         carried.give_up()
@@ -289,7 +290,7 @@ def _condition_of(known: Known | None) -> Cond | None:
 def _count_trips(
     op: Op, limit: Dim | None, starts: Cond | None, goes_on: Cond | None, trip: Dim, visible: frozenset[str]
 ) -> Trips:
-    """The trips of a Loop of at most `limit`, entered if `starts`, that goes on after a trip if `goes_on`."""
+    """Iteration count of a Loop with limit, initial condition and continuation condition."""
     ran = None if starts is None else starts if limit is None else all_of((starts, ge(limit, 1)))
     if ran is not None:
         ran = op.walk.facts.cond(ran)
@@ -309,7 +310,7 @@ def _count_trips(
 
 
 def _goes_on_for(goes_on: Cond, trip: Dim, visible: frozenset[str]) -> Dim | None:
-    """Number of trips of a loop that starts: the first after which ``k - c*trip >= 0`` fails ends it."""
+    """Iteration count of a loop whose continuation condition is ``k - c*trip >= 0``; None for others."""
     if goes_on.is_false:
         return ONE
     if goes_on.kind != ">=" or trip.atom is None:
@@ -323,7 +324,7 @@ def _goes_on_for(goes_on: Cond, trip: Dim, visible: frozenset[str]) -> Dim | Non
 
 
 def _at_most_once(op: Op, first: Seq[Known | None], allowed: bool, starts: Cond | None) -> Steps:
-    """A Loop of one trip or none: its body is as good as a branch."""
+    """A Loop of at most one iteration, lowered as a branch."""
     if not allowed:
         starts = FALSE
     elif starts is None:
@@ -342,7 +343,7 @@ def _at_most_once(op: Op, first: Seq[Known | None], allowed: bool, starts: Cond 
 
 
 def _on_first_and_last(op: Op, begin: int, trip: Dim, trips: Trips) -> None:
-    """State what the body requires of every trip for the first and the last too: sizes can decide that."""
+    """States requirements that hold in every iteration for the first and last one too."""
     walk, name, visible = op.walk, trip.name or "", visible_symbols(op)
     ends = (ZERO, trips.count - 1) if trips.exact else (ZERO,)
     for entry in walk.state.log[begin:]:
@@ -362,12 +363,12 @@ def _on_first_and_last(op: Op, begin: int, trip: Dim, trips: Trips) -> None:
 
 
 def _none(op: Op, trips: Trips) -> Cond:
-    """The condition that there are no trips."""
+    """Condition that the loop has no iterations."""
     return op.walk.facts.cond(eq(trips.count, 0) if trips.exact else ~trips.ran)
 
 
 def _scan_outputs(op: Op, n: int, outs: Seq[Known | None], trip: Dim, trips: Trips) -> list[Known | None]:
-    """Stacked outputs of a Loop with `n` carried values, from the outputs of its body on a trip."""
+    """Stacked outputs of a Loop with `n` carried values, from the outputs of its body."""
     rows = []
     none = _none(op, trips)
     for i, (out, (_, kind)) in enumerate(
@@ -386,7 +387,7 @@ def _scan_outputs(op: Op, n: int, outs: Seq[Known | None], trip: Dim, trips: Tri
 def rows_of(
     op: Op, out: Known | None, trip: Dim, trips: Trips, axis: int, declared: ValueType | None = None
 ) -> Known | None:
-    """A scan output: what the body gives on each trip, stacked along a new axis.
+    """A body output stacked over all iterations along a new axis.
 
     All trips must give the same number of elements: onnxruntime counts them and keeps the first shape.
     Without trips the text says nothing of the other sizes. onnxruntime takes the numbers that it knows beforehand
@@ -400,7 +401,7 @@ def rows_of(
     axis = op.axis(axis, len(out.shape) + 1, "scan_output_axes")
     visible, name = visible_symbols(op), trip.name or ""
     none = _none(op, trips)
-    said = (declared.dims or ()) if isinstance(declared, TensorType) else ()
+    declared_dims = (declared.dims or ()) if isinstance(declared, TensorType) else ()
     start = out.shape.subs({name: ZERO})
     if trips.exact and out.shape.free_symbols() <= visible | {name}:
         same = eq(start.numel, out.shape.subs({name: trips.count - 1}).numel)
@@ -408,7 +409,7 @@ def rows_of(
     dims: list[Dim] = []
     for k, row in enumerate(start):
         d = row if row.free <= visible else op.fresh("a size of the rows that a loop makes")
-        known = said[k] if len(said) == len(out.shape) else None
+        known = declared_dims[k] if len(declared_dims) == len(out.shape) else None
         if isinstance(known, int):
             d = ite(none, constant(known), d)
         elif none.is_false:

@@ -1,4 +1,4 @@
-"""Convolutions and pools.
+"""Convolutions and pooling.
 
 A window gives ``floor((size + pads - extent) / stride) + 1`` elements; that of a convolution has to fit.
 Where onnxruntime departs from the standard, the functions below say so.
@@ -75,7 +75,7 @@ def _group(op: Op) -> int:
 
 
 def _data_and_weight(op: Op, x: int, w: int) -> tuple[Shape, Shape] | None:
-    """The shapes of the two, of one rank; None while no rank is known."""
+    """Shapes of inputs `x` and `w`, required to have one rank; None if no rank is known."""
     n = spatial_rank(op, x, w)
     data, weight = (None, None) if n is None else (op.shape(x, n + 2), op.shape(w, n + 2))
     return None if data is None or weight is None else (data, weight)
@@ -173,7 +173,7 @@ def conv_transpose_shape(op: Op, x: int = 0, w: int = 1, bias: int | None = 2) -
 
 
 def _unslide(op: Op, x: int, spatial: Shape, w: Window) -> list[Dim]:
-    """Sizes from which a window would give `spatial`, as output_shape, auto_pad or pads choose them."""
+    """Spatial output sizes of a transposed convolution, by output_shape, auto_pad or pads."""
     n = len(spatial)
     wanted = op.ints_attr("output_shape")
     if wanted and (len(wanted) != n or min(wanted) < 1):
@@ -238,7 +238,7 @@ def deform_conv(op: Op) -> Known:
 
 
 def _only_batch_empty(op: Op, x: int, shape: Shape, axis: int, always: bool = False) -> None:
-    """Requires that only the batch of a pool is empty, as onnxruntime does. With `always`, an empty input is refused even
+    """Requires that the input of a pool is non-empty, or only its batch is empty. With `always`, an empty input is refused even
     then.
     """
     if always:
@@ -251,7 +251,7 @@ def _only_batch_empty(op: Op, x: int, shape: Shape, axis: int, always: bool = Fa
 
 
 def _pooled(op: Op, x: int, shape: Shape, w: Window, i: int, ceil_mode: bool) -> Dim:
-    """Elements that a pool gives along spatial axis `i`.
+    """Output size of a pool along spatial axis `i`.
 
     The standard rounds ``room / stride`` down. onnxruntime rounds toward zero: a window that is too large by
     less than a stride still gives one element, by less than two strides none, and only then the run fails.
@@ -294,7 +294,7 @@ def _simplified(size: Dim) -> Dim:
 
 
 def _is_mlas(op: Op, w: Window) -> bool:
-    """True if onnxruntime runs this node by the pooling of MLAS."""
+    """True if onnxruntime runs this node with the pooling kernel of MLAS."""
     plain = all(k is e for k, e in zip(w.kernel, w.extent, strict=True))
     floats = op.dtype(0) == TensorProto.FLOAT and op.node.op_type == "MaxPool"
     dense = max(op.ints_attr("dilations") or (1,)) == 1
@@ -302,7 +302,7 @@ def _is_mlas(op: Op, w: Window) -> bool:
 
 
 def _dilated_same(op: Op, x: int, covered: Dim, w: Window, i: int, ceil_mode: bool) -> Dim:
-    """Elements on an axis padded to give `covered`: onnxruntime pads as if the window were not dilated."""
+    """Output size along an axis with auto_pad and dilation, which onnxruntime's padding ignores."""
     lost = w.extent[i].const - w.kernel[i].const
     if not lost or not op.as_onnxruntime("pool-dilated-same"):
         return covered

@@ -1,5 +1,5 @@
 # compiled: see CONTRIBUTING.md
-"""Operators that act on each element: arithmetic, comparisons, logic, activations, casts, choices.
+"""Elementwise operators: arithmetic, comparisons, logic, activations, casts, choices.
 
 https://onnx.ai/onnx/operators/ has a page of each, named ``onnx__Add.html`` and so on.
 """
@@ -76,7 +76,7 @@ def identity(op: Op) -> Known | None:
 
 # https://onnx.ai/onnx/operators/onnx__Softmax.html
 def _along_axis(default: int, always: bool, op: Op) -> Known:
-    """An operator along an axis; before opset 11 the axis is looked at only when there is data."""
+    """Lowers an operator along an axis (softmax), which old versions check only for non-empty input."""
     shape = op.shape(0)
     if shape is not None:
         axis, rank = op.int_attr("axis", default), len(shape)
@@ -161,7 +161,7 @@ lower("Mod", since=28, reads={1: DIVISORS}, values=True, axes=EACH, work=each())
 
 
 def _need_divisor(op: Op) -> None:
-    """onnxruntime looks for zeros in integer divisors, also when there is nothing to divide."""
+    """Requires that integer divisors are not 0, which onnxruntime checks even for empty inputs."""
     value = op.value(1)
     if value is None or value.elems is None or _type(op) not in INT_LIMITS:
         return
@@ -177,7 +177,7 @@ def bit_shift(op: Op) -> Known:
 
 # https://onnx.ai/onnx/operators/onnx__Add.html (version 6), and the like
 def _legacy(function: Function, op: Op) -> Known:
-    """Before opset 7 the second input is broadcast one way, from an axis on, where an attribute says so."""
+    """Lowers a binary operator of opset 6 or older, with one-way broadcast by attributes."""
     value = elements.apply(op, function, (0, 1), _type(op)) if op.attr("axis") is None else None
     if not op.int_attr("broadcast", 0):
         return op.out(
@@ -190,7 +190,7 @@ def _legacy(function: Function, op: Op) -> Known:
 
 
 def _fits_from(op: Op, shape: Shape, small: Shape) -> None:
-    """The second shape is a part of the first from the attribute ``axis`` on, or has a single element."""
+    """Requires that the second shape is a part of the first from `axis` on, or one element."""
     single = eq(small.numel, 1)
     if single.is_true:
         return
@@ -314,7 +314,7 @@ def clip(op: Op) -> Known:
 
 
 def _need_single(op: Op, i: int, why: str) -> None:
-    """onnxruntime takes a vector of one element for a scalar."""
+    """Requires that input `i` is a scalar or a vector of one element."""
     shape = op.shape(i)
     if shape is not None and len(shape) > 1:
         raise InvalidNode(f"{why}, {op.name_of(i)} is {shape}")
@@ -343,7 +343,7 @@ def _chosen(dtype: int, cond: Elem, a: Elem, b: Elem) -> Elem:
 
 
 def _elements_or_none(op: Op, i: int) -> Value | None:
-    """The elements of an input, or that many unknown ones."""
+    """The elements of an input, unknown ones as None; None if their number is unknown."""
     value, shape = op.value(i), op.shape(i)
     if value is not None and value.elems is not None:
         return value
@@ -399,7 +399,7 @@ def bit_cast(op: Op) -> Known:
 
 
 def _width(dtype: int) -> int:
-    """Bits of a numpy type, 0 for texts and for types that numpy has not."""
+    """Bits of a numpy type; 0 for text and for types that numpy lacks."""
     kind = helper.tensor_dtype_to_np_dtype(dtype)
     return 8 * kind.itemsize if kind.kind in "iufbc" else 0
 
@@ -414,12 +414,12 @@ def dropout(op: Op) -> list[Known]:
 
 
 def _dropout_work(op: Op, outputs: Outputs) -> Operations | None:
-    """Nothing, but in training, which is not counted."""
+    """Work of a Dropout: none (training mode is not counted)."""
     return None if _trains(op) else per(outputs[0], 0)
 
 
 def _dropout_axes(op: Op, _: Outputs) -> Links:
-    """In training one mask is drawn for all elements."""
+    """Links of a Dropout; in training mode rows are combined, as one mask is drawn for all."""
     return links_along(op, range(rank(op)) if op.has(2) else ())
 
 

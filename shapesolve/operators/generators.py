@@ -1,4 +1,4 @@
-"""Operators that make tensors from attributes, sizes or nothing.
+"""Operators that create tensors: constants, ranges, random numbers, one-hot.
 
 https://onnx.ai/onnx/operators/onnx__Constant.html and others
 """
@@ -93,7 +93,7 @@ def constant_of_shape(op: Op) -> Known:
 
 
 def _filled(dims: tuple[Dim, ...], elem: Elem) -> Value | None:
-    """The value of a tensor of equal elements."""
+    """The value of a tensor with all elements equal."""
     if elem is None:
         return None
     sizes = [d.const for d in dims if not d.terms]
@@ -179,7 +179,7 @@ def one_hot(op: Op) -> Known:
 
 
 def _hot(op: Op, depth: Dim, axis: int) -> Value | None:
-    """The elements, where the indices and the depth are known numbers."""
+    """Elements of a OneHot with known indices and depth."""
     index, choice = op.value(0), op.value(2)
     numbers = index.concrete if index is not None else None
     if numbers is None or index is None or choice is None or choice.elems is None or len(choice.elems) != 2:
@@ -255,7 +255,7 @@ def range_of(op: Op) -> Known:
 
 
 def _count(op: Op, start: Dim, limit: Dim, delta: Dim) -> Dim:
-    """``max(ceil((limit - start) / delta), 0)``."""
+    """Number of elements of a Range: ``max(ceil((limit - start) / delta), 0)``."""
     if delta.lo is not None and delta.lo >= 1:
         return pos(ceil_div(limit - start, delta))
     if delta.hi is not None and delta.hi <= -1:
@@ -264,7 +264,7 @@ def _count(op: Op, start: Dim, limit: Dim, delta: Dim) -> Dim:
 
 
 def _range_value(start: Dim, limit: Dim, delta: Dim, count: Dim, dtype: int) -> Value | None:
-    """The elements when their number is known, else their bounds (of no element when the range is empty)."""
+    """Elements of a Range if their number is constant, else bounds."""
     if count.value is not None:
         if count.value > MAX_ELEMENTS:
             last = start + delta * (count - 1)

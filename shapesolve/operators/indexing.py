@@ -1,4 +1,4 @@
-"""Operators that take or set some elements of a tensor: by index tensors, or by their values."""
+"""Operators that read or write elements by index: Gather, Scatter and the like."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def gather(op: Op) -> Known:
 
 
 def _taken(value: Value, index: Value | None, axis: int) -> Value | None:
-    """The elements that an index takes along an axis; bounds while they are not known one by one."""
+    """Known data of a Gather along an axis: elements, or bounds."""
     at = index.concrete if index is not None and value.elems is not None else None
     if at is None or index is None or value.shape is None or not all(type(k) is int for k in at):
         return value.loose
@@ -80,7 +80,7 @@ def _lie_within(op: Op, index: Value | None, d: Dim, checked: Seq[Dim], axis: Pl
 
 
 def whole_numbers(value: Value | None) -> Any:
-    """An integer array when every element is a known number, else None."""
+    """The elements as an integer array if all are constant, else None."""
     known = value.concrete if value is not None else None
     if known is None or value is None or not all(type(k) is int for k in known):
         return None
@@ -116,14 +116,14 @@ def gather_elements(op: Op) -> Known:
 
 
 def _fits(index: Any, sizes: tuple[int, ...], axis: int) -> bool:
-    """True if `index` can take from, or set in, an array of these sizes along `axis`."""
+    """True if the indices are legal along `axis` of an array of these sizes."""
     if index.ndim != len(sizes) or not _inside(index, sizes[axis]):
         return False
     return all(k == axis or n <= sizes[k] for k, n in enumerate(index.shape))
 
 
 def _same_rank(op: Op, *inputs: int) -> tuple[Shape | None, ...]:
-    """Shapes of inputs that must have one rank; those of unknown rank get it."""
+    """Shapes of inputs that must have one rank, which inputs of unknown rank get."""
     rank = next((len(s) for s in map(op.shape, inputs) if s is not None), None)
     return tuple(op.shape(i, rank) for i in inputs)
 
@@ -185,7 +185,7 @@ def _batches_fit(op: Op, data: Shape, indices: Shape, batch: int, out: Shape) ->
 
 
 def _as_array(found: Any) -> Array:
-    """Indexing with scalars yields the element itself."""
+    """The result of numpy indexing as an array, also for a single element."""
     if isinstance(found, np.ndarray):
         return found
     out = np.empty((), dtype=object)
@@ -194,7 +194,7 @@ def _as_array(found: Any) -> Array:
 
 
 def components_fit(op: Op, sizes: Seq[Dim], checked: Seq[Dim], first: int) -> None:
-    """Each component of an index (its last axis) lies within its axis, unless `checked` holds a size of 0."""
+    """Requires that each component of an index tuple (last axis) lies within its axis."""
     index = op.value(1)
     parts = index.components(len(sizes)) if index is not None else None
     if parts is None:
@@ -211,7 +211,7 @@ def _all_inside(index: Any, sizes: tuple[int, ...]) -> bool:
 
 
 def _added(op: Op, outputs: Outputs) -> Operations | None:
-    """An operation per update that is joined to what is there."""
+    """Work of a Scatter: one operation per update with a reduction, else none."""
     return Operations() if op.text_attr("reduction", "none") == "none" else per(op.shape(2), 1)
 
 
@@ -253,7 +253,7 @@ def scatter_elements(op: Op) -> Known:
 
 
 def _scatter_data(op: Op) -> tuple[Array | None, Any, Array | None]:
-    """Data, indices and updates when all are known and simply replace each other."""
+    """Data, indices and updates of a Scatter, if all are known and there is no reduction."""
     if op.text_attr("reduction", "none") != "none":
         return None, None, None
     value, updates = op.value(0), op.value(2)

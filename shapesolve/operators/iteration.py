@@ -1,4 +1,4 @@
-"""Values that a loop carries, at the start of any trip.
+"""Carried values of a loop, generalized to values valid in every iteration.
 
 A guess is made for each carried value and held against what the body makes of it, until the guess of trip
 ``i + 1`` is what the body gives on trip ``i``. So the guess holds by induction, on every trip and after the
@@ -20,7 +20,7 @@ from .limits import MAX_TRIALS
 
 
 def kind_only(op: Op, known: Known | None) -> Known | None:
-    """Kind and element type alone."""
+    """A known value reduced to its kind and element type."""
     if isinstance(known, Tensor):
         return op.walk.interner.tensor(known.dtype, None)
     if isinstance(known, Sequence):
@@ -29,7 +29,7 @@ def kind_only(op: Op, known: Known | None) -> Known | None:
 
 
 class Carried:
-    """The carried values of one loop; `trip` is the symbol of its trips, `visible` those known outside."""
+    """Carried values of a loop as a fixpoint: a guess that is widened until iterations keep it."""
 
     def __init__(self, op: Op, first: Seq[Known | None], trip: Dim, visible: frozenset[str]) -> None:
         self.op, self.first, self.trip, self.visible = op, list(first), trip, visible
@@ -42,14 +42,14 @@ class Carried:
 
     @property
     def is_open(self) -> bool:
-        """True if a value changes from trip to trip in a way that was not found."""
+        """True if some carried value changes in a way that is not expressed by the iteration number."""
         tensors = [k for k in self.guess if isinstance(k, Tensor)]
         return self._given_up or bool(self._open) or any(k.shape is None for k in tensors)
 
     # ------------------------------------------------------------------ finding
 
     def hold_against(self, outs: Seq[Known | None]) -> bool:
-        """True if the guess agrees with the body's outputs (`outs`). Else the guess is widened."""
+        """True if the guess agrees with the body's outputs `outs`; else the guess is widened."""
         if self._given_up:
             return True
         self._trials += 1
@@ -63,7 +63,7 @@ class Carried:
         return stable
 
     def give_up(self) -> None:
-        """Only the kinds and element types are kept: those hold whatever the body does."""
+        """Reduces all carried values to kind and element type, which always hold."""
         self._given_up = True
         self.guess = [kind_only(self.op, k) for k in self.guess]
 
@@ -117,7 +117,7 @@ class Carried:
         return Optional(elem, guess.present if guess.present is out.present else None)
 
     def _shared(self, guess: Sequence, out: Sequence) -> Known | None:
-        """Join of the elements, without data: only sizes that are the same on all trips."""
+        """Join of the elements of two sequences, without data."""
         return change_sizes(
             self.op, closed(self.op, common_elem(self.op, guess, out), self.visible), lambda d: d
         )
@@ -167,7 +167,7 @@ class Carried:
     # ------------------------------------------------------------------ after the loop
 
     def after(self, trips: Dim, ran: Cond) -> list[Known | None]:
-        """The values after `trips` trips; `ran` is the condition that there was one."""
+        """The carried values after `trips` iterations; `ran` is the condition that there was one."""
         if self.op.walk.facts.cond(ran).is_false:  # the body itself may have settled that
             return self.first
         return [self._after(f, g, trips, ran) for f, g in zip(self.first, self.guess, strict=True)]

@@ -1,5 +1,5 @@
 # compiled: see CONTRIBUTING.md
-"""Concat: tensors one after another along an axis, and what is known of a tensor when they fit.
+"""Concat, and requirements on tensors that are joined along an axis.
 
 onnxruntime does not look at the sizes of an input without elements, its rank must only be no lower. Sizes of the model's
 inputs have to fit all the same (the page on concepts says so). Where data decides, the excuse counts: nothing is learned
@@ -31,7 +31,7 @@ from .layout import held, hull, is_empty
 
 
 def concat_axes(start: int = 0, step: int = 1) -> Axes:
-    """Axes of a concatenation of every `step`-th input from `start` on. The other inputs are left open."""
+    """Links of a concatenation of every `step`-th input from `start` on. The other inputs are left open."""
 
     def axes(op: Op, _: Outputs) -> Links:
         count, axis = rank(op, start), axis_of(op, i=start)
@@ -74,7 +74,7 @@ def concat(op: Op) -> Known:
 
 
 def concatenated(op: Op, axis: int) -> Known:
-    """All inputs one after another along `axis`."""
+    """The concatenation of all inputs along `axis`."""
     shapes = [op.shape(i) for i in range(op.n_in)]
     values = [op.value(i) for i in range(op.n_in)]
     ranks = [len(s) for s in shapes if s is not None]
@@ -118,8 +118,8 @@ def _excuses(op: Op) -> bool:
 
 
 def _may_differ(op: Op, known: Seq[tuple[int, Shape]]) -> bool:
-    """True if different ranks are excused by inputs that may be empty. onnxruntime must not have seen the ranks when it
-    loaded the file.
+    """True if inputs of different rank are allowed, as onnxruntime ignores empty ones. onnxruntime must not have seen
+    the ranks when it loaded the file.
     """
     seen = {standard_rank(op, i) for i, _ in known} - {None}
     return _excuses(op) and not op.walk.scope.prefix and len(seen) < 2
@@ -130,7 +130,7 @@ def _has_elements(op: Op, shape: Iterable[Dim]) -> bool:
 
 
 def _known_empty(op: Op, known: Seq[tuple[int, Shape]], axis: int) -> set[int]:
-    """Inputs that have no elements, whatever the sizes: these are excused. Not so where their sizes were known when the model
+    """Inputs certainly without elements, which onnxruntime ignores. Not so where their sizes were known when the model
     was loaded.
     """
     empty = {i for i, s in known if any(d.value == 0 for d in s)}
@@ -149,7 +149,7 @@ def joined_sizes(
     why: str,
     place: Callable[[int, int], Place],
 ) -> list[Dim]:
-    """The sizes, but on `axis`, of joined tensors of one rank, given with their number. `place` is where a size stands."""
+    """Sizes of joined tensors on the axes other than `axis`; requires that they agree. `place` is where a size stands."""
     given = op.walk.of_inputs
     firm = [(i, s) for i, s in parts if all(d.free <= given for d in s) or not _excuses(op)]
     certain = {i for i, _ in firm}
@@ -172,7 +172,7 @@ def joined_sizes(
 
 
 def sizes_if_all_empty(op: Op, first: Shape, parts: Seq[tuple[int, Shape]], dims: Seq[Dim]) -> list[Dim]:
-    """Sizes of joined tensors, the first without elements: its own where none of the others has any."""
+    """Sizes of joined tensors whose first is empty: its own if all others are empty too."""
     if any(_has_elements(op, s) for _, s in parts):
         return list(dims)
     none = all_of(is_empty(s) for _, s in parts)
@@ -180,7 +180,7 @@ def sizes_if_all_empty(op: Op, first: Shape, parts: Seq[tuple[int, Shape]], dims
 
 
 def _differing(op: Op, dims: Seq[Dim], shape: Shape, axis: int | None) -> list[int]:
-    """Axes on which a shape is not known to fit."""
+    """Axes (except `axis`) on which a shape may differ from `dims`."""
     return [
         k for k, (a, d) in enumerate(zip(dims, shape, strict=True)) if k != axis and not held(op, eq(a, d))
     ]
@@ -194,7 +194,7 @@ def _excusing(
     why: str,
     place: Callable[[int, int], Place],
 ) -> list[Dim]:
-    """Sizes where each of `loose` fits `joint`, or one of the two is empty."""
+    """Requires for each shape in `loose` that it fits `joint` or that either is empty."""
     first, shape = joint
     dims, solid = list(shape), _has_elements(op, shape)
     if len({s for _, s in loose}) == 1 or solid:
@@ -217,7 +217,7 @@ def _excusing(
 
 
 def _joined(values: list[Value | None], along: Seq[Dim], axis: int, rank: int, last: Dim) -> Value | None:
-    """Data of a concatenation: its elements, or else their bounds.
+    """Known data of a concatenation: elements, or bounds.
 
     Bounds are also kept for each index of the last axis (`parts`), along whichever axis the tensors are joined.
     """
@@ -248,7 +248,7 @@ def _joined(values: list[Value | None], along: Seq[Dim], axis: int, rank: int, l
 
 
 def _row(values: list[Value | None], along: Seq[Dim]) -> tuple[Elem, ...] | None:
-    """The elements of joined vectors; a small vector that is not known counts as unknown elements."""
+    """Elements of concatenated vectors, with None for those of a short unknown vector."""
     if all(v is None or v.elems is None for v in values):
         return None
     row: list[Elem] = []

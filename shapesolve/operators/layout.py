@@ -1,5 +1,5 @@
 # compiled: see CONTRIBUTING.md
-"""Operators that rearrange a tensor: its elements stay, their order or the shape around them changes."""
+"""Operators that rearrange or repeat elements: Transpose, Squeeze, Expand, Tile and the like."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from ..lower.work import MOVES, VIEW, Outputs
 
 
 def rearranged(value: Value | None, change: Callable[[Array], Array]) -> Value | None:
-    """Known data after `change` of the array; bounds stay what they are."""
+    """Known data rearranged by `change`; bounds are unchanged."""
     if value is None:
         return None
     array = value.array
@@ -52,7 +52,7 @@ def rearranged(value: Value | None, change: Callable[[Array], Array]) -> Value |
 
 
 def held(op: Op, cond: Cond) -> bool:
-    """True if `cond` follows from bounds, or from requirements of earlier nodes."""
+    """True if `cond` follows from the facts."""
     return cond.is_true or op.walk.facts.decide(cond) is True
 
 
@@ -100,7 +100,7 @@ def size(op: Op) -> Known:
 
 
 def same_elements(value: Value | None, x: Seq[Dim], dims: Seq[Dim]) -> Value | None:
-    """Data of a tensor whose elements stay in order."""
+    """Known data of a tensor after a reshape to `dims`."""
     if value is None or value.elems is None:
         apart = value is not None and value.parts is not None and not (dims and x and dims[-1] is x[-1])
         return rearranged(value, np.asarray) if apart else value
@@ -167,7 +167,7 @@ def squeeze(op: Op) -> Known:
 
 
 def squeezed(op: Op, axes: Seq[int]) -> Known:
-    """The tensor without `axes`; when none are given without any of size 1, and the rank may stay unknown."""
+    """Removes `axes` of size 1; without `axes` all axes of size 1, so that the rank may be unknown."""
     shape = op.shape(0)
     value = op.value(0)
     if shape is None:
@@ -221,7 +221,7 @@ def unsqueeze(op: Op) -> Known:
 
 
 def unsqueezed(op: Op, axes: Seq[int]) -> Known:
-    """The tensor with axes of size 1 put in; `axes` count in the result."""
+    """Inserts axes of size 1 at positions `axes` of the result."""
     shape = op.shape(0)
     value = op.value(0)
     if shape is None:
@@ -320,7 +320,7 @@ def trilu(op: Op) -> Known:
 
 
 def zero_of(dtype: int) -> Dim | Cond | float | None:
-    """The element 0 of a TensorProto type, as partial data holds it."""
+    """The element 0 of a TensorProto type."""
     if dtype in (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16):
         return 0.0
     return None if dtype in (0, TensorProto.STRING) else FALSE if dtype == TensorProto.BOOL else ZERO
@@ -379,7 +379,7 @@ def expand(op: Op) -> Known:
 def spread(
     value: Value | None, dims: Seq[Dim], change: Callable[[Array, tuple[int, ...]], Array]
 ) -> Value | None:
-    """Data of a tensor whose elements are repeated: one by one where that is small, else as bounds."""
+    """Known data of a tensor whose elements are repeated: elements if few, else bounds."""
     if value is None:
         return None
     if value.elems is None:

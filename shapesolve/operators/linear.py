@@ -1,4 +1,4 @@
-"""Matrix products and Einsum."""
+"""Matrix products (MatMul, Gemm) and Einsum."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def matmul_shape(op: Op, left: int = 0, right: int = 1) -> Shape | None:
 
 
 def per_tensor(op: Op, *parameters: int) -> None:
-    """Quantization parameters of a whole tensor: scalars, or vectors of one element."""
+    """Requires that these quantization parameters have one element."""
     for i in parameters:
         shape = op.shape(i) if op.has(i) and op.as_onnxruntime("quantized-rows") else None
         if shape is not None and len(shape) > 1:
@@ -49,7 +49,7 @@ def per_tensor(op: Op, *parameters: int) -> None:
 
 
 def per_column(op: Op, parameter: int, matrix: int, what: str) -> None:
-    """A quantization parameter that holds one element, or one for each column of a matrix."""
+    """Requires that a quantization parameter has one element, or one per column of a matrix."""
     shape = op.shape(parameter) if op.has(parameter) else None
     b = op.shape(matrix)
     if shape is None or b is None or len(b) < 2 or not shape:
@@ -66,7 +66,7 @@ def per_column(op: Op, parameter: int, matrix: int, what: str) -> None:
 
 
 def product_axes(a: int = 0, b: int = 1, *, transposed: bool = False) -> Axes:
-    """Axes of a product of inputs `a` and `b`, each `transposed` by its attribute. Other inputs are left open."""
+    """Links of a matrix product of inputs `a` and `b`, which attributes may transpose. Other inputs are left open."""
 
     def axes(op: Op, _: Outputs) -> Links:
         ranks = rank(op, a), rank(op, b)
@@ -157,7 +157,7 @@ def gemm_shape(op: Op, *, expands: bool = True) -> Shape | None:
 
 
 def _gemm_left(op: Op) -> Shape | None:
-    """The first operand of a product with transposition flags, a matrix. For onnxruntime a vector is one row.
+    """Shape of the first operand of a Gemm, after its transposition flag. For onnxruntime a vector is one row.
 
     It refuses the vector where it knows when it loads the model that it is one; what a Squeeze without axes leaves is then
     taken to have the rank that it was given.
@@ -169,7 +169,7 @@ def _gemm_left(op: Op) -> Shape | None:
 
 
 def gemm_inner(op: Op) -> Dim | None:
-    """The size over which the product sums."""
+    """The inner size of a Gemm."""
     a, flip = op.shape(0), bool(op.int_attr("transA", 0))
     return None if not a or len(a) > 2 else ONE if flip and len(a) == 1 else a[0 if flip else -1]
 
@@ -178,7 +178,7 @@ GEMM = product_of(gemm_inner, 2)
 
 
 def gemm_axes(b: int = 1, bias: int = 2) -> Axes:
-    """Input 0 times input `b`, and a bias for each column, or for each place."""
+    """Links of a Gemm of input 0 and input `b`, with a bias."""
 
     def axes(op: Op, _: Outputs) -> Links:
         inputs: list[list[Label]] = [own(op, i) for i in range(op.n_in)]
@@ -215,7 +215,7 @@ Axis = tuple[str, int]
 
 
 class Equation(NamedTuple):
-    """A parsed Einsum equation: for each term its labels, ``...`` standing for a group of dims."""
+    """A parsed Einsum equation: labels per input and of the output; ``...`` is a group of dims."""
 
     terms: tuple[tuple[str, ...], ...]
     output: tuple[str, ...]
@@ -250,7 +250,7 @@ def _labels(term: str, text: str) -> tuple[str, ...]:
 
 
 class _Labels:
-    """Sizes of the labels of one Einsum node; sizes that meet under a label broadcast, as in NumPy."""
+    """Sizes of the labels of one Einsum node; sizes with one label are broadcast."""
 
     def __init__(self, op: Op) -> None:
         self.op = op
@@ -259,7 +259,7 @@ class _Labels:
         self.groups: list[tuple[int, int, Shape]] = []
 
     def bind(self, label: str, dim: Dim, place: Place) -> None:
-        """`label` has size `dim` at `place`."""
+        """Gives a label the size `dim`, broadcast with its size so far."""
         known = self.sizes.get(label)
         if known is None:
             self.sizes[label], self.at[label] = dim, place
@@ -302,19 +302,19 @@ class _Labels:
 
 
 def _order(terms: Iterable[Seq[Axis]]) -> dict[Axis, int]:
-    """The place of each axis in onnxruntime's order: the ellipsis first, then letters as they come."""
+    """Position of each label in onnxruntime's order: ellipsis first, then in order of appearance."""
     met = dict.fromkeys(axis for term in terms for axis in term)
     return {axis: i for i, axis in enumerate(sorted(met, key=lambda axis: axis[0] != _ELLIPSIS))}
 
 
 def _axes(term: Seq[str], rank: int) -> list[Axis]:
-    """The label of each axis of an input of this rank, those of an ellipsis numbered."""
+    """The label of each axis of an input; axes of an ellipsis are numbered."""
     extra = rank - len(term) + 1
     return [(x, k) for x in term for k in (range(extra) if x == _ELLIPSIS else (0,))]
 
 
 def _transposes(op: Op, terms: Seq[Seq[str]], shapes: Seq[Shape]) -> None:
-    """Requires that onnxruntime can bring the axes of each operand into one order. Where only sizes of 1 pass each other
+    """Requires that onnxruntime can transpose each operand into its order of axes. Where only sizes of 1 pass each other
     nothing is needed.
 
     A term that repeats a label is not followed.
@@ -331,7 +331,7 @@ def _transposes(op: Op, terms: Seq[Seq[str]], shapes: Seq[Shape]) -> None:
 
 
 def _transposable(places: list[int], shape: Shape) -> Cond:
-    """Condition that onnxruntime's kernels can transpose a tensor so that `places` rise.
+    """Condition that onnxruntime's kernels can transpose a tensor into ascending `places`.
 
     Of two neighbouring blocks of axes that change places, one an axis or both at the end, it moves one, and divides by its
     size and by those before and behind both. Other ways go wrong where only what stays at the end is empty.

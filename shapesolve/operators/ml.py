@@ -1,4 +1,4 @@
-"""Classical machine learning: the domain ``ai.onnx.ml``.
+"""Classical machine learning operators (domain ``ai.onnx.ml``).
 
 https://onnx.ai/onnx/operators/index.html (section ai.onnx.ml). Most of these operators take
 ``[N, F]``, and ``[F]`` as one row.
@@ -36,7 +36,7 @@ same_shape("Imputer", types=(0,), work=each(0))
 
 
 def length(op: Op, *names: str) -> int:
-    """Number of items of the first of these attributes that is there: a list, or a tensor."""
+    """Length of the list or tensor in the first of these attributes that is given."""
     for name in names:
         value = op.attr(name)
         if isinstance(value, Constant):
@@ -47,7 +47,7 @@ def length(op: Op, *names: str) -> int:
 
 
 def one_of(op: Op, *names: str) -> str:
-    """The one of these attributes that is there; the node is malformed when there is none, or another one."""
+    """The name of the given one of these attributes; raises `MalformedNode` unless it is exactly one."""
     given = [name for name in names if op.attr(name) is not None]
     if len(given) != 1:
         raise MalformedNode(
@@ -67,7 +67,7 @@ def rows_of(op: Op, i: int = 0) -> tuple[Dim, Dim] | None:
 
 
 def require_features(op: Op, wanted: Cond, why: str) -> None:
-    """Require something of the features: the last axis of input 0."""
+    """Requires a condition on the number of features, the last axis of input 0."""
     op.require(wanted, why, (0, (op.rank(0) or 1) - 1))
 
 
@@ -93,7 +93,7 @@ def scaler(op: Op) -> Known:
 
 
 def _picked_axes(op: Op, _: Outputs) -> Links:
-    """Columns of the first input, picked by all elements of the second."""
+    """Links of ArrayFeatureExtractor: columns of input 0 selected by input 1."""
     x, picks = own(op), own(op, 1)
     return Links([x, picks], [[*(plain(x[:-1]) or [[]]), picks]])
 
@@ -127,7 +127,7 @@ def array_feature_extractor(op: Op) -> Known:
 
 
 def picked(op: Op, last: int) -> Value | None:
-    """Known elements at known indices of the last axis."""
+    """Known data of an ArrayFeatureExtractor."""
     source, picks = op.value(0), op.const_ints(1)
     array = source.array if source is not None else None
     if array is None or picks is None or not all(0 <= p < array.shape[-1] for p in picks):
@@ -164,7 +164,7 @@ def one_hot_encoder(op: Op) -> Known:
 
 # https://onnx.ai/onnx/operators/onnx_aionnxml_CategoryMapper.html
 def swap_strings(op: Op) -> Known:
-    """Strings become integers, integers strings."""
+    """Lowers CategoryMapper: text becomes integers, integers become text."""
     other: dict[int, int] = {STRING: INT64, INT64: STRING}
     return op.out(op.shape(0), other.get(op.dtype(0), 0))
 
@@ -182,7 +182,7 @@ ml("LabelEncoder", until=2, work=each(0), axes=SAME)(swap_strings)
 
 @ml("LabelEncoder", since=2, work=each(0), axes=SAME)
 def label_encoder(op: Op) -> Known:
-    """Keys and values come in one attribute each, of one length."""
+    """Lowers LabelEncoder; keys and values are attributes of equal length."""
     kinds = {"strings": STRING, "int64s": INT64, "floats": FLOAT}
     tensors = ("tensor",) if op.version >= 4 else ()
     keys, values = (
@@ -232,7 +232,7 @@ def zip_map(op: Op) -> Known:
 
 
 def scores(op: Op, rows: tuple[Dim, Dim] | None, columns: Dim) -> Tensor:
-    """The output ``[N, columns]`` (float)."""
+    """The output for scores, ``[N, columns]`` of floats."""
     return op.out([rows[0] if rows is not None else op.fresh("the number of rows"), columns], FLOAT)
 
 
@@ -253,14 +253,14 @@ def linear_regressor(op: Op) -> Known:
 
 
 def require_coefficients(op: Op, rows: tuple[Dim, Dim] | None, outputs: int) -> None:
-    """Require ``outputs * F`` coefficients or more."""
+    """Requires at least ``outputs * F`` coefficients."""
     if rows is not None:
         enough = le(rows[1].scale(outputs), length(op, "coefficients"))
         require_features(op, enough, "there must be a coefficient for each feature and output")
 
 
 def _classifier_work(op: Op, outputs: Outputs) -> Operations | None:
-    """A score per class, with its intercept."""
+    """Work of a linear classifier: a dot product per class."""
     shape, classes = op.shape(0), length(op, "intercepts")
     if shape is None or not classes:
         return None
@@ -288,7 +288,7 @@ def svm_regressor(op: Op) -> Known:
 
 
 def require_trained(op: Op, rows: tuple[Dim, Dim] | None, features: int) -> None:
-    """Require the features to be as many as the support vectors have."""
+    """Requires as many features as the support vectors have."""
     if rows is not None and features:
         require_features(
             op, eq(rows[1], features), "the number of features must be that of the trained model"
@@ -298,7 +298,7 @@ def require_trained(op: Op, rows: tuple[Dim, Dim] | None, features: int) -> None
 # https://onnx.ai/onnx/operators/onnx_aionnxml_SVMClassifier.html
 @ml("SVMClassifier", axes=SAMPLES)
 def svm_classifier(op: Op) -> list[Known | None]:
-    """Without probabilities there is a score per pair of classes (onnxruntime; but two for two classes)."""
+    """Lowers SVMClassifier: labels, and scores per class or per pair of classes."""
     rows, per_class = rows_of(op), op.ints_attr("vectors_per_class") or ()
     labels = length(op, "classlabels_ints", "classlabels_strings")
     if per_class:
@@ -348,7 +348,7 @@ def tree_ensemble(op: Op) -> Known:
 
 
 def tree_rows(op: Op) -> tuple[Dim, Dim]:
-    """``(N, F)``; `F` must cover every feature that a branch of the trees looks at."""
+    """``(N, F)`` of the input; requires that `F` covers all features that the trees use."""
     shape = op.shape(0, 2)
     assert shape is not None
     modes, features = op.attr("nodes_modes", ()), op.ints_attr("nodes_featureids") or ()

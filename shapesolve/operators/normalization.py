@@ -1,4 +1,4 @@
-"""Normalization: the output keeps the input's shape, scale and bias must fit it."""
+"""Normalization operators: the output has the input's shape."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from ..lower.work import Operations, Outputs, Work, each, per
 
 
 def _lrn_work(op: Op, outputs: Outputs) -> Operations | None:
-    """Squares, the sum of `size` of them, and what is done with it: scaled, shifted, raised, divided by."""
+    """Work of an LRN."""
     return per(outputs[0], op.int_attr("size", None) + 5)
 
 
 def _batch_norm_work(op: Op, outputs: Outputs) -> Operations | None:
-    """Statistics are given, and one with scale and bias: a product and a sum. Training is not counted."""
+    """Work of a BatchNormalization in inference mode: a product and a sum per element. Training is not counted."""
     return per(outputs[0], 2) if op.n_out == 1 and not op.int_attr("training_mode", 0) else None
 
 
@@ -65,7 +65,7 @@ signature(
 
 # https://onnx.ai/onnx/operators/onnx__BatchNormalization.html
 def batch_normalization(op: Op, always_spatial: bool) -> list[Known]:
-    """The output and, in training, statistics.
+    """Lowers BatchNormalization: the output and, in training mode, statistics.
 
     They are per channel; an input of rank 1 has one channel. Before version 9 they could be per feature.
     """
@@ -111,7 +111,7 @@ lower(
 
 # https://onnx.ai/onnx/operators/onnx__GroupNormalization.html
 def group_normalization(op: Op, per_channel: bool) -> Known:
-    """Scale and bias are per channel, before version 21 per group.
+    """Lowers GroupNormalization, whose scale and bias are per channel, or (before version 21) per group.
 
     onnxruntime runs the standard's function body: its reshape fails on an empty tensor, and it broadcasts
     a scale or bias of size 1.
@@ -150,7 +150,7 @@ _group(since=21)(partial(group_normalization, per_channel=True))
 
 
 def broadcasts_to(op: Op, i: int, target: Shape, why: str) -> None:
-    """Require that input `i` broadcasts one way to `target`, the shape of input 0."""
+    """Requires that input `i` broadcasts to `target`, the shape of input 0."""
     given = op.shape(i)
     if given is None:
         return
@@ -163,7 +163,7 @@ def broadcasts_to(op: Op, i: int, target: Shape, why: str) -> None:
 
 
 def _scaled(op: Op) -> tuple[Shape | None, int]:
-    """Shape and first normalized axis, when scale (and bias) broadcast to the input."""
+    """Shape and first normalized axis; requires that scale and bias broadcast to the input."""
     shape = op.shape(0)
     if shape is None:
         return None, 0

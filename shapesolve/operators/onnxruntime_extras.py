@@ -1,4 +1,4 @@
-"""Operators that onnxruntime adds to the standard's own domain (most are withdrawn ones), and ATen.
+"""Operators that onnxruntime adds to the standard domain, mostly withdrawn ones, and ATen.
 
 https://github.com/microsoft/onnxruntime/blob/main/onnxruntime/core/graph/contrib_ops/onnx_deprecated_opset_defs.cc
 """
@@ -43,7 +43,7 @@ for domain in ("", "TRT", "trt.plugins"):
 )
 @lower("LayerNormalization", domain=MICROSOFT, types=(1, "float"), work=each(5, 1, 2), axes=NORMAL)
 def layer_normalization(op: Op) -> list[Known | None]:
-    """Fused by onnxruntime in models of before opset 17; the result has the type of the scale."""
+    """Lowers LayerNormalization in models older than opset 17, where onnxruntime adds it."""
     return lower_as(op, "LayerNormalization", 17, (0, 1, 2))
 
 
@@ -61,7 +61,7 @@ def dynamic_slice(op: Op) -> list[Known | None]:
 
 @lower("Crop", types=(0,), work=MOVES)
 def crop(op: Op) -> Known:
-    """`border` is left, top, right, bottom; `scale`, when given, the height and width that are kept."""
+    """Lowers Crop: `border` is left, top, right, bottom; `scale` is the height and width to keep."""
     shape, border, scale = op.shape(0, 4), op.ints_attr("border") or (), op.ints_attr("scale")
     assert shape is not None
     if len(border) < (2 if scale else 4):
@@ -86,7 +86,7 @@ def given_tensor_fill(op: Op) -> Known:
 
 @lower("ATen", domain="org.pytorch.aten", types=(0,))
 def aten(op: Op) -> Outputs:
-    """Any operator of PyTorch: of those only an embedding is followed."""
+    """Lowers ATen: only embeddings are followed, other outputs are unknown."""
     weights, indices = op.shape(0), op.shape(1)
     if op.text_attr("operator", "") != "embedding" or weights is None or indices is None:
         return opaque(op)

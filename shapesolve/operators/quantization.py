@@ -1,4 +1,4 @@
-"""Quantization."""
+"""QuantizeLinear, DequantizeLinear and relatives."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ signature(
 
 
 def scale_fits(op: Op, axis: int) -> None:
-    """Scale (input 1) and zero point (input 2) fit input 0: per tensor, per axis, or blocked along `axis`."""
+    """Requires that scale (input 1) and zero point (input 2) fit input 0."""
     block = op.int_attr("block_size", 0)
     if block < 0:
         raise InvalidNode(f"block_size must not be negative, it is {block}")
@@ -79,7 +79,7 @@ def _zero_point(op: Op, scale: Shape, blocked: bool) -> None:
 
 
 def quantize_axes(op: Op, _: Outputs) -> Links:
-    """Scale and zero point are per tensor, per element of an axis, or not followed."""
+    """Links of a quantization, whose scale and zero point may be per element of an axis."""
     labels, per = own(op), []
     for i in range(1, op.n_in):
         of_axis = op.rank(i) == 1 and rank(op) and sizes(op, i)[0] is not ONE

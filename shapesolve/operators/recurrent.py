@@ -1,4 +1,4 @@
-"""Recurrent layers."""
+"""Recurrent layers (RNN, GRU, LSTM)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _DIRECTIONS = {"forward": 1, "foward": 1, "reverse": 1, "bidirectional": 2}  # G
 # https://onnx.ai/onnx/operators/onnx__GRU.html
 # https://onnx.ai/onnx/operators/onnx__RNN.html
 def recurrent(op: Op, gates: int, not_empty: str = "", activations: int = 0) -> list[Known]:
-    """Outputs of a layer whose weights stack `gates` gates. `not_empty` are the sizes that onnxruntime needs to be >= 1.
+    """Outputs of a recurrent layer with `gates` gates. `not_empty` are the sizes that onnxruntime needs to be >= 1.
 
     A cell has so many `activations`.
 
@@ -66,7 +66,7 @@ def recurrent(op: Op, gates: int, not_empty: str = "", activations: int = 0) -> 
 
 
 def _check_attributes(op: Op, activations: int, directions: int) -> None:
-    """Refuse attributes with which onnxruntime's kernel is not made: the model is not loaded then."""
+    """Raises `InvalidNode` for attributes that onnxruntime's kernel rejects at load time."""
     simple = activations == 1  # RNN's kernel reads no clip, and its names as they are written
     clip, named = op.attr("clip"), op.attr("activations")
     if isinstance(clip, (int, float)) and clip <= 0 and not simple:
@@ -84,7 +84,7 @@ def _check_attributes(op: Op, activations: int, directions: int) -> None:
 
 
 def _hidden_size(op: Op, gates: int) -> Dim:
-    """The attribute, or what the recurrence weights of shape [directions, gates*hidden, hidden] say."""
+    """The hidden size: the attribute, or by the weights ``[directions, gates*hidden, hidden]``."""
     size = op.int_attr("hidden_size", 0)
     if size:
         return constant(size)
@@ -98,7 +98,7 @@ def _hidden_size(op: Op, gates: int) -> Dim:
 
 
 def _needs(op: Op, i: int, what: str, *dims: IntoDim) -> None:
-    """Input `i`, if connected, has exactly these dims."""
+    """Requires that input `i`, if connected, has these dims."""
     if not op.has(i):
         return
     given = op.shape(i, len(dims))

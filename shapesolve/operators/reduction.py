@@ -1,4 +1,4 @@
-"""Operators that reduce axes, and running sums along an axis.
+"""Reductions along axes, and CumSum.
 
 https://onnx.ai/onnx/operators/onnx__ReduceSum.html and its kin
 """
@@ -52,7 +52,7 @@ def _itself(a: Elem, dtype: int) -> Elem:
 
 
 class _Reducer:
-    """Functions of a reduction: of elements (`each`, then `join` from `start`), and of their bounds."""
+    """Functions of a reduction on elements (`each`, then `join` from `start`) and on bounds."""
 
     def __init__(
         self, join: Function, start: int | None, each: Function = _itself, bounds: OnBounds | None = None
@@ -60,14 +60,14 @@ class _Reducer:
         self.join, self.start, self.each, self.bounds = join, start, each, bounds
 
     def elements(self, elems: list[Elem], dtype: int) -> Elem:
-        """The reduction of these elements."""
+        """The reduction of these elements to one."""
         done = [None if e is None else self.each(e, dtype) for e in elems]
         start = None if self.start is None else arith.cast(ONE * self.start, dtype)
         return arith.fold(self.join, done, dtype, start)
 
 
 def _bounds_of_one(bounds: DimRange, count: Dim) -> DimRange:
-    """The result is one of the elements, when there is one."""
+    """Bounds of a maximum or minimum, which is one of the elements if there is one."""
     return bounds if count.lo is not None and count.lo >= 1 else (None, None)
 
 
@@ -114,14 +114,14 @@ def _default_axes(op: Op, reducer: _Reducer | None) -> Known:
 
 
 def _noop_value(op: Op, reducer: _Reducer | None) -> Value | None:
-    """Nothing is reduced; what is done to each element is still done."""
+    """Known data of a reduction over no axes: the function on each element."""
     if reducer is None:
         return None
     return op.value(0) if reducer.each is _itself else elements.apply(op, reducer.each, (0,), op.dtype(0))
 
 
 def _reduce(op: Op, reducer: _Reducer | None, axes: Axes, known: bool) -> Known:
-    """Reduce `axes` (all of them for None), or axes that are not known."""
+    """Lowers a reduction of `axes` (None: all), or of unknown axes (`known` false)."""
     shape, keep = op.shape(0), op.int_attr("keepdims", 1) != 0
     if shape is None:
         return op.out(() if known and axes is None and not keep else None)
@@ -138,7 +138,7 @@ def _reduce(op: Op, reducer: _Reducer | None, axes: Axes, known: bool) -> Known:
 
 
 def _left(shape: Shape, chosen: Seq[int], keep: bool) -> list[Dim]:
-    """Sizes where the `chosen` axes are reduced."""
+    """The sizes that remain after reducing the `chosen` axes."""
     if keep:
         return [ONE if i in chosen else d for i, d in enumerate(shape)]
     return [d for i, d in enumerate(shape) if i not in chosen]
@@ -284,7 +284,7 @@ def _running_row(
 
 
 def _running_bounds(bounds: DimRange, size: Dim, exclusive: bool) -> DimRange:
-    """Between no terms (or one) and all of them."""
+    """Bounds of a running sum: from no term (or one) to all terms."""
     lo, hi = bounds
     first: tuple[IntoDim | None, IntoDim | None] = (0, 0) if exclusive else bounds
     return (

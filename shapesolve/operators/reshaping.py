@@ -1,5 +1,5 @@
 # compiled: see CONTRIBUTING.md
-"""Reshape: the number of elements stays, so a target says where they go, and -1 takes what is left."""
+"""Reshape: the output shape from target entries, where 0 copies a size and -1 is inferred."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ from .limits import MAX_CASES
 
 
 class Outcome(NamedTuple):
-    """The dims of a reshaped tensor, what must hold for them, and where they are followed."""
+    """Result of a Reshape: dims, the condition on them, and the condition under which they are known."""
 
     dims: list[Dim]
     needs: Cond
@@ -96,7 +96,7 @@ def reshape(op: Op) -> Known:
 
 
 def reshaped(op: Op, target: Seq[Dim]) -> Known:
-    """The tensor in the shape that `target` asks for."""
+    """The input reshaped to `target`."""
     if sum(t.value == -1 for t in target) > 1 or any(t.value is not None and t.const < -1 for t in target):
         raise InvalidNode(
             f"the target shape {Shape(target)} is not one: at most one entry may be -1, none below it"
@@ -117,12 +117,12 @@ def reshaped(op: Op, target: Seq[Dim]) -> Known:
 
 
 def _entry_alone(op: Op, t: Dim, copies: bool) -> Dim:
-    """The size that a target entry gives when nothing is known of the input."""
+    """The size for a target entry if the input's shape is unknown."""
     return t if held(op, ge(t, 1 if copies else 0)) else op.fresh("a dim that Reshape copies or infers")
 
 
 def _entry(op: Op, x: Shape, i: int, t: Dim, copies: bool) -> Dim | None:
-    """The size given by a target entry; None while it may still be 0 (a copy) or -1 (inferred)."""
+    """The size for a target entry; None if it may be -1 (inferred) or 0 (copied)."""
     if t.value == -1:
         return None
     if held(op, ge(t, 0 if not copies else 1)):
@@ -143,7 +143,7 @@ def _entry(op: Op, x: Shape, i: int, t: Dim, copies: bool) -> Dim | None:
 
 
 def _settle(op: Op, x: Shape, target: Seq[Dim], entries: list[Dim | None], copies: bool) -> Outcome:
-    """The dims of the result, from entries that may be open."""
+    """The result of a Reshape with entries that may still be unknown (None)."""
     open_at = [i for i, e in enumerate(entries) if e is None and target[i].value != -1]
     inferred = next((i for i, t in enumerate(target) if t.value == -1), None)
     if not open_at:
@@ -156,13 +156,13 @@ def _settle(op: Op, x: Shape, target: Seq[Dim], entries: list[Dim | None], copie
         rest = [e if e is not None else ONE for e in entries]
         if all(held(op, ge(e, 1)) for i, e in enumerate(rest) if i != k):
             dims, needs, followed = _infer(op, x, rest, k, copies)
-            said = _says(op, target[k], dims[k], x, k, copies)
-            return Outcome(dims, all_of((needs, said)), followed)
+            matches = _says(op, target[k], dims[k], x, k, copies)
+            return Outcome(dims, all_of((needs, matches)), followed)
     return _split_cases(op, x, target, entries, open_at, inferred) or _give_up(op, x, target, entries)
 
 
 def _says(op: Op, t: Dim, size: Dim, x: Shape, k: int, copies: bool) -> Cond:
-    """Condition that the target entry `t` gives `size`. It is equal to it, or -1, or 0 where the copied axis has it."""
+    """Condition that target entry `t` results in `size`. It is equal to it, or -1, or 0 where the copied axis has it."""
     same = eq(t, size)
     if not copies:
         return any_of((same, eq(t, -1)))
@@ -175,7 +175,7 @@ def _says(op: Op, t: Dim, size: Dim, x: Shape, k: int, copies: bool) -> Cond:
 
 
 def _meanings(op: Op, t: Dim, copies: bool) -> list[tuple[str, Cond]]:
-    """Possible meanings of an open target entry, each with its condition."""
+    """Possible meanings of an unknown target entry (size, copied, inferred), each with its condition."""
     found = [("size", ge(t, 1 if copies else 0))]
     if copies:
         found.append(("copied", eq(t, 0)))
@@ -187,7 +187,7 @@ def _meanings(op: Op, t: Dim, copies: bool) -> list[tuple[str, Cond]]:
 def _split_cases(
     op: Op, x: Shape, target: Seq[Dim], entries: list[Dim | None], open_at: list[int], inferred: int | None
 ) -> Outcome | None:
-    """Each open entry is a size, or copies one, or is inferred: what follows in each case, put together.
+    """The result by cases: each unknown entry is a size, or copied, or inferred.
 
     None when there are too many cases.
     """
@@ -229,7 +229,7 @@ def _in_case(
     known: Mapping[str, Dim],
     copies: bool,
 ) -> Outcome:
-    """The outcome where each open entry means this, and symbols are `known`."""
+    """The result in one case: given meanings of the unknown entries."""
     dims = [e if e is not None else ONE for e in entries]
     left = [k for k, meaning in means.items() if meaning == "inferred"]
     left += [inferred] if inferred is not None else []
@@ -248,7 +248,7 @@ def _in_case(
 
 
 def _give_up(op: Op, x: Shape, target: Seq[Dim], entries: list[Dim | None]) -> Outcome:
-    """Open entries become new sizes; what ties them to the target and to the input is kept."""
+    """The result with new symbols for unknown entries, with the conditions that are certain."""
     dims: list[Dim] = []
     for t, e in zip(target, entries, strict=True):
         d = op.fresh("a dim that Reshape copies or infers") if e is None else e
@@ -260,7 +260,7 @@ def _give_up(op: Op, x: Shape, target: Seq[Dim], entries: list[Dim | None]) -> O
 
 
 def _match(x: Seq[Dim], dims: Seq[Dim]) -> Cond:
-    """Both shapes have the same number of elements."""
+    """Condition that both shapes have the same number of elements."""
     left, right = _without_shared(x, dims)
     d = product(left) - product(right)
     factors = [f for f in x if f in dims]
@@ -284,7 +284,7 @@ def _without_shared(x: Seq[Dim], dims: Seq[Dim]) -> tuple[list[Dim], list[Dim]]:
 
 
 def _infer(op: Op, x: Shape, dims: list[Dim], at: int, copies: bool, sure: Seq[Dim] = ()) -> Outcome:
-    """The shape with the dim at `at` inferred from the number of elements. Sizes in `sure` are >= 1 anyway.
+    """The result with the dim at `at` inferred from the number of elements. Sizes in `sure` are >= 1 anyway.
 
     onnxruntime fails when the others hold a 0, also when the tensor is empty. Only with allowzero it goes on when the
     input has a 0 too, and leaves zeros out of the count. That is followed where an entry is known to be 0, else only
@@ -306,7 +306,7 @@ def _infer(op: Op, x: Shape, dims: list[Dim], at: int, copies: bool, sure: Seq[D
 
 
 def _quotient(left: Iterable[Dim], right: Iterable[Dim]) -> tuple[Dim, Cond]:
-    """The product of the one sizes by that of the others, and that nothing remains."""
+    """The product of `left` divided by that of `right`, and the condition that it divides."""
     n, open_divisors = product(left), []
     for d in right:
         q = exact_quotient(n, d)
@@ -323,7 +323,7 @@ def _all_positive(op: Op, dims: Iterable[Dim]) -> Cond:
 
 
 def _positive(op: Op, d: Dim) -> Cond:
-    """``d >= 1`` for a size, as a condition on each factor where it is a product."""
+    """``d >= 1`` for a size, split into conditions on factors if it is a product."""
     if held(op, ge(d, 1)):
         return TRUE
     if len(d.terms) == 1 and not d.const and d.terms[0][1] > 0:
@@ -334,7 +334,7 @@ def _positive(op: Op, d: Dim) -> Cond:
 
 
 def multiple_of(k: Dim, n: Dim) -> Cond:
-    """``n % k == 0``, without the common content of both."""
+    """``n % k == 0``, after dividing both by their common content."""
     if k.value and n.terms:
         content = gcd(n.const, *(c for _, c in n.terms))
         rest = exact_quotient(n, constant(content))

@@ -28,7 +28,7 @@ from ..lower.work import Operations, Outputs, Work, taps
 
 
 def scaled(op: Op, size: Dim, scale: Elem, axis: int) -> Dim:
-    """``floor(size * scale)`` as float32 computes it; a new symbol where that is not known exactly."""
+    """``floor(size * scale)`` as float32 computes it; a new symbol if that is not exact."""
     what = f"axis {axis} of {op.name_of(0)} resized"
     if isinstance(scale, Ratio):
         if scale.rounded or scale.den > MAX_DENOMINATOR or scale.den & (scale.den - 1):
@@ -64,8 +64,8 @@ def _require_scale(op: Op, scale: Elem, i: int, k: int, at_least: float | None) 
 
 
 def _interpolates(op: Op, rank: int, keeps: Mapping[int, Cond], grows: Mapping[int, Cond]) -> None:
-    """Requires that onnxruntime can interpolate between these axes. `keeps` and `grows` are, by axis, that it keeps its size
-    and that it does not shrink.
+    """Requires that onnxruntime can interpolate along the axes that change. `keeps` and `grows` are, by axis, that it
+    keeps its size and that it does not shrink.
     """
     mode = op.text_attr("mode", "nearest")
     if mode == "nearest" or not op.as_onnxruntime("resize-modes"):
@@ -99,7 +99,7 @@ def _by_scales(
 
 
 def _scales(op: Op, i: int) -> tuple[Elem, ...] | None:
-    """Elements of a scales input, unknown ones as None; None when even their number is unknown."""
+    """Elements of a scales input, unknown ones as None; None if their number is unknown."""
     value, shape = op.value(i), op.shape(i)
     if value is not None and value.elems is not None:
         return value.elems
@@ -136,7 +136,7 @@ def _by_sizes(op: Op, shape: Shape, axes: Seq[int], sizes: Seq[Dim]) -> Known:
 
 
 def _keeping_aspect(op: Op, policy: str, dims: list[Dim], sizes: Seq[Dim]) -> list[Dim]:
-    """All axes scaled by the one factor that keeps each within (or at least at) its size, then rounded.
+    """Output sizes with one scale factor for all axes, by `policy` within or at least `sizes`.
 
     onnxruntime forgets axes that are given as negative numbers here; the standard does not.
     """
@@ -162,7 +162,7 @@ def _keeping_aspect(op: Op, policy: str, dims: list[Dim], sizes: Seq[Dim]) -> li
 
 
 def _axes(op: Op, n: int | None) -> tuple[Shape, tuple[int, ...]] | None:
-    """The shape of the input and the axes that are resized, when `n` sizes or scales are given."""
+    """The shape of the input and the axes to resize, for `n` sizes or scales."""
     given = op.ints_attr("axes")
     shape = op.shape(0) if given or n is None else op.shape(0, n)
     if shape is None:
@@ -171,7 +171,7 @@ def _axes(op: Op, n: int | None) -> tuple[Shape, tuple[int, ...]] | None:
 
 
 def _given(op: Op, i: int) -> bool:
-    """True if input `i` is connected, and not the empty tensor that means absent."""
+    """True if input `i` is connected and not the empty tensor that means absent."""
     shape = op.shape(i) if op.has(i) else None
     return op.has(i) and not (shape is not None and len(shape) == 1 and shape[0].value == 0)
 
@@ -182,7 +182,7 @@ def _open(op: Op) -> Known:
 
 
 def resize_work(op: Op, outputs: Outputs) -> Operations | None:
-    """Operations of an interpolation, by the elements read along each axis that changes. Linear reads two, cubic four;
+    """Work of an interpolation, by the elements read along each axis that changes. Linear reads two, cubic four;
     nearest only moves elements.
     """
     mode = op.text_attr("mode", "nearest")
@@ -203,7 +203,7 @@ _RESIZE = {
 
 
 def _resize_axes(op: Op, outputs: Outputs) -> Links:
-    """An axis that keeps its size is left alone."""
+    """Links of a Resize: axes that keep their size."""
     if op.text_attr("coordinate_transformation_mode", "") == "tf_crop_and_resize":
         raise Unfollowed
     return links_kept(op, [a is b for a, b in zip(sizes(op), made(outputs), strict=True)])
@@ -246,7 +246,7 @@ def _resize_by_scales(op: Op, i: int, least: float | None = None) -> Known:
     axes=_resize_axes,
 )
 def resize(op: Op) -> Known:
-    """Output of a Resize from opset 11 on, from sizes (scales absent or empty) or scales alone."""
+    """Lowers Resize from opset 11 on."""
     scales = op.shape(2) if op.has(2) and op.has(3) else None
     if scales is not None:
         op.require(eq(scales.numel, 0), "Resize takes scales or sizes, not both", (2, None), (3, None))
@@ -266,7 +266,7 @@ def resize(op: Op) -> Known:
 
 
 def _crop_and_resize(op: Op) -> Known:
-    """The standard scales the part that roi cuts out, onnxruntime the whole: known where they agree."""
+    """Lowers Resize in mode tf_crop_and_resize; known only where onnxruntime follows the standard."""
     scales, value = _scales(op, 2), op.value(1)
     found = _axes(op, None if scales is None else len(scales))
     roi = value.elems if value is not None else None

@@ -1,4 +1,4 @@
-"""Operators that are another operator with operands in other places, or in another layout.
+"""Lowers operators by the rule of another one, with inputs reordered or in another layout.
 
 ``QLinearConv`` is a ``Conv`` of its inputs 0 and 3; ``NhwcMaxPool`` a ``MaxPool`` whose channels come last.
 """
@@ -20,7 +20,7 @@ Orders = Mapping[int, tuple[int, ...]]
 def lower_as(
     op: Op, op_type: str, version: int, inputs: Seq[int], orders: Orders | None = None
 ) -> list[Known | None]:
-    """Lower `op` by the rule of a standard operator, given these of its inputs with axes in these orders.
+    """Lowers a node by the rule of a standard operator, with these inputs and orders of their axes.
 
     What the rule requires is stated in terms of `op` itself.
     """
@@ -51,7 +51,7 @@ def lower_as(
 
 
 def _retyped(op: Op, i: int, known: Known | None) -> Known | None:
-    """An output with the element type that the operator's own declaration gives it."""
+    """The output with the element type that the node's own operator declares."""
     if not isinstance(known, Tensor):
         return known
     return op.walk.interner.tensor(op.output_dtype(i), known.shape, known.value)
@@ -60,7 +60,7 @@ def _retyped(op: Op, i: int, known: Known | None) -> Known | None:
 def lower_channels_last(
     op: Op, op_type: str, version: int, inputs: Seq[int], moved: Seq[int] = (0,), rank: int | None = None
 ) -> list[Known | None]:
-    """`lower_as` where `moved` inputs, and the outputs, have at the end what the standard has as axis 1."""
+    """`lower_as` for tensors with channels in the last axis instead of axis 1."""
     orders = {}
     for i in moved:
         shape = op.shape(i, rank)
@@ -75,7 +75,7 @@ def lower_channels_last(
 
 
 def reordered(op: Op, i: int, order: tuple[int, ...]) -> Tensor:
-    """Input `i` with its axes in another order."""
+    """Input `i` with its axes permuted."""
     shape = op.shape(i)
     return op.out(Shape(shape[k] for k in order) if shape is not None else None, op.dtype(i))
 

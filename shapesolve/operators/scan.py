@@ -1,4 +1,4 @@
-"""Scan: a body lowered once for all slices of its inputs."""
+"""Scan: its body is lowered once, for all iterations."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def scan(op: Op) -> Steps:
 def _scan(
     op: Op, n: int, first: list[Known | None], scans: list[int], axes: Seq[int], before: Seq[Dim] = ()
 ) -> Steps:
-    """Scan with `n` states over the inputs `scans`; `before` is the batch that version 8 has in front."""
+    """Lowers a Scan with `n` states over the inputs `scans`; `before` is version 8's batch axis."""
     body = op.graph_attr("body")
     if len(axes) != len(scans):
         raise InvalidNode(f"there are {len(axes)} scan_input_axes for {len(scans)} scanned inputs")
@@ -58,19 +58,19 @@ def _scan(
 
 
 def _check_declared(op: Op, given: Seq[Known | None]) -> None:
-    """Requires that the inputs fit the body's declarations: else onnxruntime does not load the file."""
+    """Raises `MalformedNode` if an input contradicts the body's declared shape, as onnxruntime does."""
     for (name, declared), known in zip(op.graph_attr("body").inputs, given, strict=False):
-        said = declared.dims if isinstance(declared, TensorType) else None
+        dims = declared.dims if isinstance(declared, TensorType) else None
         shape = known.shape if isinstance(known, Tensor) else None
-        if said is None or shape is None or not op.as_onnxruntime("declared-bodies"):
+        if dims is None or shape is None or not op.as_onnxruntime("declared-bodies"):
             continue
-        pairs = zip(said, shape, strict=False)
-        if len(said) != len(shape) or any(isinstance(d, int) and eq(d, e).is_false for d, e in pairs):
-            raise MalformedNode(f"the input {name} of its body is declared as {list(said)}, it gets {shape}")
+        pairs = zip(dims, shape, strict=False)
+        if len(dims) != len(shape) or any(isinstance(d, int) and eq(d, e).is_false for d, e in pairs):
+            raise MalformedNode(f"the input {name} of its body is declared as {list(dims)}, it gets {shape}")
 
 
 def _scanned(op: Op, n_inputs: int) -> int:
-    """Number of scanned inputs."""
+    """Number of scanned inputs, from the attribute."""
     n = op.int_attr("num_scan_inputs", 0)
     if not 1 <= n <= n_inputs:
         raise InvalidNode(f"num_scan_inputs {n} does not fit {n_inputs} inputs")
@@ -78,7 +78,7 @@ def _scanned(op: Op, n_inputs: int) -> int:
 
 
 def _check_directions(op: Op, n_scans: int, n_rows: int) -> None:
-    """Lists of directions and of axes have an entry for each scanned input, or for each scan output."""
+    """Raises `MalformedNode` unless lists of directions and axes have the right length."""
     for name, n in (("scan_input_directions", n_scans), ("scan_output_directions", n_rows)):
         given = op.ints_attr(name)
         if given and (len(given) != n or not {0, 1}.issuperset(given)):
@@ -91,7 +91,7 @@ def _check_directions(op: Op, n_scans: int, n_rows: int) -> None:
 
 
 def _slices(op: Op, scans: list[int], axes: Seq[int], skip: int) -> tuple[Dim, list[Known | None]]:
-    """The common length of the scanned inputs, and what the body sees of each."""
+    """The common length of the scanned inputs, and one slice of each as the body reads it."""
     length: Dim | None = None
     at: Place = (scans[0], None)
     slices: list[Known | None] = []
@@ -115,7 +115,7 @@ def _slices(op: Op, scans: list[int], axes: Seq[int], skip: int) -> tuple[Dim, l
 def _state(
     op: Op, start: Known | None, out: Known | None, length: Dim, visible: frozenset[str]
 ) -> Known | None:
-    """A state after a scan: what the last trip gives.
+    """A state after the last iteration.
 
     Its shape must not change: onnxruntime makes room for it by the shape at the start, or, where all sizes that the body
     gives are numbers, by these, which a single trip may then give.

@@ -1,4 +1,4 @@
-"""Elements chosen by their value: TopK, NonZero, Unique, Compress."""
+"""Operators that select elements by value: TopK, NonZero, Unique, Compress."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def top_k_by_input(op: Op) -> list[Known]:
 
 
 def top_k(op: Op, k: Dim | None) -> list[Known]:
-    """The `k` largest along an axis, and where they are."""
+    """Lowers TopK: the `k` largest elements along an axis, and their indices."""
     shape, value = op.shape(0), op.value(0)
     loose = value and value.loose
     if shape is None:
@@ -87,7 +87,7 @@ def top_k(op: Op, k: Dim | None) -> list[Known]:
 def _largest_of_known(
     op: Op, value: Value | None, k: Dim, axis: int
 ) -> tuple[Value | None, Value | None] | None:
-    """The elements chosen of known integers, and their places; of equal ones the first is chosen."""
+    """Known data of a TopK of known integers: elements and their indices."""
     numbers, array = whole_numbers(value), value.array if value is not None else None
     if numbers is None or array is None or k.terms or not 0 <= k.const <= array.shape[axis]:
         return None
@@ -104,7 +104,7 @@ def _largest_of_known(
 # https://onnx.ai/onnx/operators/onnx__NonZero.html
 @lower("NonZero", values=True, elements=(0,), work=MOVES, axes=mixes(TOGETHER, "coordinates"))
 def non_zero(op: Op) -> Known:
-    """The text gives a scalar 0 rows, onnxruntime gives it 1: that stays open."""
+    """Lowers NonZero; the result of a scalar is left open, as standard and onnxruntime differ."""
     shape, value = op.shape(0), op.value(0)
     if shape is None:
         return op.out([op.fresh("rank of the input"), op.fresh("number of non-zero elements")])
@@ -121,7 +121,7 @@ def non_zero(op: Op) -> Known:
 
 
 def _nonzero_places(value: Value | None) -> Any:
-    """The answer itself where all data is known."""
+    """The indices, if all data is known."""
     array = value.array if value is not None else None
     if array is None or not array.ndim:
         return None
@@ -132,7 +132,7 @@ def _nonzero_places(value: Value | None) -> Any:
 
 
 def _nonzero_count(op: Op, value: Value | None, shape: Shape) -> Dim | None:
-    """Number of columns, where the data or its bounds determine it."""
+    """Number of nonzero elements, if data or bounds determine it."""
     if value is None:
         return None
     if value.elems is not None:
@@ -181,7 +181,7 @@ def unique(op: Op) -> list[Known]:
 
 
 def _distinct(op: Op, axis: int | None) -> Dim | None:
-    """Number of distinct elements, or slices along `axis`, among known integers."""
+    """Number of distinct elements, or slices along `axis`, if the data is known integers."""
     numbers, known = op.const_ints(0), op.value(0)
     if not numbers or known is None or known.shape is None:
         return None
@@ -222,7 +222,7 @@ def compress(op: Op) -> Known:
 
 
 def _kept(chosen: Value | None, of: Dim) -> Dim | None:
-    """Number of true conditions among the first `of`; conditions beyond them do not count."""
+    """Number of true conditions among the first `of`."""
     elems = chosen.elems if chosen is not None else None
     if elems is None or not all(isinstance(e, Cond) for e in elems):
         return None

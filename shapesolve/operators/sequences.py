@@ -1,4 +1,4 @@
-"""Sequences and optionals.
+"""Sequence and optional operators.
 
 A sequence keeps its elements one by one while they are known, else its length and what its
 elements have in common.
@@ -42,12 +42,12 @@ from .limits import MAX_ITEMS, MAX_TRIPS
 
 
 def _any(op: Op, i: int) -> Known:
-    """Input `i`, as an element of a sequence."""
+    """The known value of input `i`; a tensor of unknown type if nothing is known."""
     return op.known(i) or op.walk.interner.tensor(0, None)
 
 
 def _of_items(op: Op, items: tuple[Known, ...], dtype: int = 0) -> Sequence:
-    """The sequence of these elements."""
+    """A sequence with these elements."""
     elem = common(op, items) if items else op.walk.interner.tensor(dtype, None)
     return Sequence(elem, constant(len(items)), items if len(items) <= MAX_ITEMS else None)
 
@@ -57,7 +57,7 @@ def _elem_type(seq: Sequence) -> int:
 
 
 def _position(op: Op, i: int, length: Dim | None, extra: int = 0) -> int | None:
-    """The position in input `i` when it is a number, made non-negative where the length is known too."""
+    """The constant position in input `i`, non-negative if the length is known; else None."""
     value = op.value(i)
     if length is not None:
         why = f"the position must lie in the sequence ([-n, n{'' if extra else ' - 1'}] for n elements)"
@@ -192,7 +192,7 @@ def split(op: Op) -> Known:
 
 
 def _chunks(op: Op, size: Dim, part: Callable[[Dim], Tensor]) -> Sequence:
-    """Parts of one size; the last may be smaller."""
+    """A sequence of parts of equal size, except that the last may be smaller."""
     chunk = op.scalar(1)
     if chunk is None:
         return Sequence(part(OPEN))
@@ -242,7 +242,7 @@ def concat(op: Op) -> Known | None:
 
 
 def _concat_unknown(op: Op, seq: Sequence, axis: int, stacks: bool) -> Known | None:
-    """The result where the elements are not known one by one."""
+    """Lowers ConcatFromSequence if the elements are not known one by one."""
     elem = seq.elem
     if not isinstance(elem, Tensor) or elem.shape is None:
         return op.out(None, _elem_type(seq))
@@ -312,7 +312,7 @@ def sequence_map(op: Op) -> Steps:
 
 
 def _mapped_one_by_one(op: Op, length: Dim) -> Generator[Body, None, list[list[Known | None]] | None]:
-    """The body's results for each element, when the elements are known and few."""
+    """Lowers SequenceMap's body for each of few known elements; None if there are many."""
     if length.value is None or length.const > MAX_TRIPS:
         return None
     sequences = {i: s.items for i in range(op.n_in) if (s := op.sequence(i)) is not None}
@@ -329,7 +329,7 @@ def _mapped_one_by_one(op: Op, length: Dim) -> Generator[Body, None, list[list[K
 
 
 def _kept(op: Op, out: Known | None, visible: frozenset[str]) -> Known | None:
-    """One element as it is known outside of the body: sizes that only the body knows get a name here."""
+    """A body result as an element of a sequence; sizes that differ by element become new symbols."""
     return out if out is None or out.free <= visible else element(op, closed(op, out, visible))
 
 
@@ -352,7 +352,7 @@ def has_element(op: Op) -> Known:
 
 
 def _present(op: Op) -> Cond | None:
-    """Condition that input 0 holds a value. From opset 18 on a plain tensor or sequence always does."""
+    """Condition that the optional in input 0 holds a value. From opset 18 on a plain tensor or sequence always does."""
     known = op.known(0)
     if not op.has(0):
         return FALSE

@@ -1,4 +1,4 @@
-"""Signal processing."""
+"""Signal processing operators: DFT, STFT, windows."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ _PARTS = {1: "1 (real)", 2: "2 (real and imaginary part)"}
 
 
 def _last_holds(op: Op, shape: Shape, *parts: int) -> None:
-    """The last axis holds a real number, or a real and an imaginary part."""
+    """Requires that the last axis has size 1 (real) or 2 (complex), as `parts` allows."""
     words = " or ".join(_PARTS[p] for p in parts)
     allowed = any_of(eq(shape[-1], p) for p in parts)
     op.require(allowed, f"the last size of this signal must be {words}", (0, len(shape) - 1))
 
 
 def _bins(length: Dim, onesided: bool) -> Dim:
-    """Frequencies of a transform of `length`: the spectrum of a real signal is symmetric."""
+    """Number of frequencies of a transform of this length; half of them for `onesided`."""
     return floor_div(length, constant(2)) + 1 if onesided else length
 
 
 # https://onnx.ai/onnx/operators/onnx__DFT.html
 def dft(op: Op, axis: int | None) -> Known:
-    """Transform along one axis; `axis` None: an input tells it, and it is not known which.
+    """Lowers DFT along one axis; None if the axis is an unknown input.
 
     A one-sided transform is of a real signal, its inverse of a spectrum. (onnxruntime refuses a complex
     signal when it loads a model that declares it, and does not look again at run time.)
@@ -89,7 +89,7 @@ def dft_axis_input(op: Op) -> Known:
     axes="N t *p, #, w, # -> N F B c",
 )
 def stft(op: Op) -> Known:
-    """``[batch, frames, frequencies, 2]``; only whole frames count."""
+    """Lowers STFT: ``[batch, frames, frequencies, 2]``, whole frames only."""
     signal = op.shape(0)
     if signal is None:
         signal = op.fresh_dims(3, f"dim of {op.name_of(0)}")
@@ -110,7 +110,7 @@ def stft(op: Op) -> Known:
 
 
 def _frame_length(op: Op, length: Dim) -> Dim:
-    """Frame length by the inputs frame_length and window; without both the whole signal is one frame."""
+    """Frame length by the inputs frame_length and window; without both that of the signal."""
     window = op.shape(2, 1) if op.has(2) else None
     if op.has(3):
         frame = op.scalar(3)
@@ -136,7 +136,7 @@ def _frame_length(op: Op, length: Dim) -> Dim:
     axes="#, #, #, #, # -> *S",
 )
 def mel_weight_matrix(op: Op) -> Known:
-    """``[dft_length // 2 + 1, num_mel_bins]``."""
+    """Lowers MelWeightMatrix: ``[dft_length // 2 + 1, num_mel_bins]``."""
     mel, length = op.scalar(0), op.scalar(1)
     if mel is not None:
         op.require(ge(mel, 0), "the number of mel bins must not be negative", (0, None))

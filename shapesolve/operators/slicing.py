@@ -1,4 +1,4 @@
-"""Operators that cut a tensor into parts, or put a border around it."""
+"""Operators that cut or pad a tensor: Slice, Split, Pad."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from .reshaping import multiple_of
 
 
 def _slice_axes(op: Op, outputs: Outputs) -> Links:
-    """An axis whose size stays, without steps backward, is left alone."""
+    """Links of a Slice: axes that keep their size, with positive step."""
     given, steps = sizes(op), numbers(op, 4) if op.has(4) else ()
     named = numbers(op, 3) if steps and op.has(3) else range(len(steps))
     backward = {axis % len(given) for axis, step in zip(named, steps, strict=True) if step < 0}
@@ -95,7 +95,7 @@ def slice_by_inputs(op: Op) -> Known:
 
 
 def _require_lists(op: Op) -> None:
-    """Requires lists with a size as length to be of one length, and to name each axis at most once. They name no more axes
+    """Requires that the lists of a Slice have equal lengths and no repeated axis. They name no more axes
     than there are.
     """
     data = op.shape(0)
@@ -121,7 +121,7 @@ def sliced(
     axes: Seq[int] | None,
     steps: Seq[int] | None,
 ) -> Known:
-    """A part of each of `axes`; unknown axes leave every dim open, other unknowns those of the axes."""
+    """Lowers a Slice along `axes`; unknown axes leave every dim open."""
     shape, value = op.shape(0), op.value(0)
     if shape is None:
         return op.out(None, value=value and value.loose)
@@ -153,13 +153,13 @@ def sliced(
 
 
 def _part(first: int, size: int, step: int) -> slice:
-    """The slice of `size` indices from `first` on."""
+    """The Python slice of `size` indices from `first` on."""
     stop = first + size * step
     return slice(first, stop if stop >= 0 else None, step) if size else slice(0)
 
 
 def span(op: Op, d: Dim, start: Dim, end: Dim, step: int) -> tuple[Dim, Dim]:
-    """First index and size of a slice of `d`; a step below 0 runs down, and stops at -1 at the latest."""
+    """First index and size of a slice of an axis of size `d`."""
     if step > 0:
         first, stop = _clamped(op, start, d), _clamped(op, end, d)
         return first, ceil_div(pos(stop - first), constant(step))
@@ -172,12 +172,12 @@ def span(op: Op, d: Dim, start: Dim, end: Dim, step: int) -> tuple[Dim, Dim]:
 
 
 def _may_mark(op: Op, end: Dim, step: int) -> bool:
-    """True if `end` is data that could be onnxruntime's marker for 'to the start' of a descending slice."""
+    """True if `end` may be onnxruntime's marker for "down to the start" in a slice of negative step."""
     return step < 0 and bool(end.terms) and end.lo is None and op.as_onnxruntime("slice-end")
 
 
 def _clamped(op: Op, v: Dim, d: Dim, back: bool = False) -> Dim:
-    """`v` counted from the end where it is negative, clamped to ``[0, d]``.
+    """Slice bound `v` made non-negative (counted from the end if negative) and clamped to ``[0, d]``.
 
     With `back`, `v` is one more than the end of a slice that runs down: the sign is that of ``v - 1``.
     """
@@ -234,7 +234,7 @@ def split_by_input(op: Op) -> list[Known]:
 
 
 def _must_be_counted(op: Op) -> bool:
-    """True if a Split without sizes is refused unless it states its number of parts."""
+    """True if a Split without sizes needs the attribute for its number of parts."""
     return not op.as_onnxruntime("split-parts") or standard_size(op, 0, op.int_attr("axis", 0)) is not None
 
 
@@ -252,7 +252,7 @@ def _open_split(op: Op) -> list[Known]:
 
 
 def split_into(op: Op, sizes: Seq[Dim] | None, uneven: bool) -> list[Known]:
-    """Chunks of these sizes, or of equal ones (`uneven`: the last may be smaller)."""
+    """Lowers a Split into these sizes, or into equal ones (`uneven`: the last may be smaller)."""
     if sizes is not None and len(sizes) != op.n_out:
         raise InvalidNode(f"Split has {len(sizes)} sizes for {op.n_out} outputs")
     shape, value = op.shape(0), op.value(0)
@@ -292,7 +292,7 @@ def split_into(op: Op, sizes: Seq[Dim] | None, uneven: bool) -> list[Known]:
 
 
 def _pad_axes(op: Op, _: Outputs) -> Links:
-    """An axis to which nothing is added is left alone."""
+    """Links of a Pad: axes without padding."""
     amounts = dims(op, 1) if op.has(1) else op.attr("pads", op.attr("paddings"))
     named = [a % rank(op) for a in numbers(op, 3)] if op.has(3) else list(range(rank(op)))
     pairs = zip(named, amounts[: len(named)], amounts[len(named) :], strict=False)
@@ -336,7 +336,7 @@ def pad(op: Op) -> Known:
 
 
 def padded(op: Op, pads: Seq[Dim], axes: Seq[int] | None, fill: Value | None) -> Known:
-    """`pads` elements before and after each of `axes`; negative ones crop."""
+    """Lowers a Pad of each of `axes` by `pads` (starts, then ends); negative ones crop."""
     if axes is None and len(pads) % 2 == 0:
         op.shape(0, len(pads) // 2)
     shape, value = op.shape(0), op.value(0)
@@ -366,7 +366,9 @@ def padded(op: Op, pads: Seq[Dim], axes: Seq[int] | None, fill: Value | None) ->
 
 
 def _borders(op: Op, shape: Shape, dims: list[Dim], around: list[tuple[int, Dim, Dim]]) -> None:
-    """Requirements of the modes that repeat elements. There is something to repeat, unless the whole tensor is empty."""
+    """Requirements of the Pad modes that repeat elements (edge, reflect, wrap). There is something to repeat, unless
+    the whole tensor is empty.
+    """
     mode = op.text_attr("mode", "constant")
     nothing = is_empty(shape)
     for axis, before, after in around:

@@ -1,4 +1,4 @@
-"""Text."""
+"""Operators on strings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ signature("RegexFullMatch", "*S -> *S", axes="=")
 # https://onnx.ai/onnx/operators/onnx__StringSplit.html
 @lower("StringSplit")
 def string_split(op: Op) -> list[Known]:
-    """A last axis as long as the most parts that any string has; none where there is no string."""
+    """Lowers StringSplit: the last axis is the largest number of parts of any string."""
     shape = op.shape(0)
     if shape is None:
         return [op.out(None), op.out(None)]
@@ -29,7 +29,7 @@ def string_split(op: Op) -> list[Known]:
 # https://onnx.ai/onnx/operators/onnx__StringNormalizer.html
 @lower("StringNormalizer", choices={"case_change_action": ("LOWER", "UPPER", "NONE")})
 def string_normalizer(op: Op) -> Known:
-    """``[C]`` or ``[1, C]``; stop words are dropped, and where nothing is left one empty string stands."""
+    """Lowers StringNormalizer: ``[C]`` or ``[1, C]``, of at most as many strings."""
     shape = op.shape(0)
     if shape is None:
         return op.out(None)

@@ -1,4 +1,4 @@
-"""Losses, optimizer steps and gradients."""
+"""Training operators: losses, optimizer steps, gradients."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TRAINING = "ai.onnx.preview.training"
 
 
 def _loss(op: Op, scores: Shape | None, labels: Shape | None) -> Known:
-    """A scalar, or with ``reduction="none"`` one loss per label.
+    """The loss output: a scalar, or with ``reduction="none"`` one loss per label.
 
     The standard wants labels of the scores' shape without its class axis; onnxruntime gathers by the labels,
     and so takes fewer labels than scores as well.
@@ -56,7 +56,7 @@ def negative_log_likelihood_loss(op: Op) -> Known:
 # https://onnx.ai/onnx/operators/onnx__SoftmaxCrossEntropyLoss.html
 @lower("SoftmaxCrossEntropyLoss", reads={1: along(1)}, elements=(1,), runtime=("no kernel",))
 def softmax_cross_entropy_loss(op: Op) -> list[Known]:
-    """The loss and the logarithms of the probabilities."""
+    """Lowers SoftmaxCrossEntropyLoss: the loss, and log probabilities."""
     scores = op.shape(0)
     loss = _loss(op, scores, op.shape(1))
     for k in range(2 if scores is not None else 0):
@@ -69,7 +69,7 @@ def softmax_cross_entropy_loss(op: Op) -> list[Known]:
 # https://onnx.ai/onnx/operators/onnx_aionnxpreviewtraining_Adam.html
 # https://onnx.ai/onnx/operators/onnx_aionnxpreviewtraining_Momentum.html
 def optimizer_step(op: Op, groups: int) -> list[Known]:
-    """R, T and `groups` lists of n tensors: the weights, their gradients, and states.
+    """Lowers an optimizer step: R, T and `groups` lists of n tensors as inputs.
 
     Outputs are the new weights and the new states; the tensors that belong together have one shape.
     """
@@ -93,5 +93,5 @@ lower("Momentum", domain=_TRAINING)(partial(optimizer_step, groups=3))
 # https://onnx.ai/onnx/operators/onnx_aionnxpreviewtraining_Gradient.html
 @lower("Gradient", domain=_TRAINING)
 def gradient(op: Op) -> list[Known]:
-    """For each tensor named in ``xs``, which are the first inputs, a gradient of its shape."""
+    """Lowers Gradient: one gradient for each tensor in ``xs``, of its shape."""
     return [op.out(op.shape(i), op.dtype(i)) for i in range(op.n_out)]

@@ -1,4 +1,4 @@
-"""Operators on images, regions and boxes."""
+"""Operators on images, regions and boxes: RoiAlign, GridSample and the like."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _grid_sample(op: Op, rank: int | None) -> Known:
 
 
 def _grid_work(op: Op, outputs: Outputs) -> Operations | None:
-    """A MAC for each element of the image that a point reads: two along each axis, four for a cubic one."""
+    """Work of a GridSample: one MAC per element read for each output point."""
     mode, out = op.text_attr("mode", "linear"), outputs[0]
     reads = {"nearest": 0, "linear": 2, "bilinear": 2, "cubic": 4, "bicubic": 4}.get(mode)
     if reads is None or out is None:
@@ -189,7 +189,7 @@ def max_roi_pool(op: Op) -> Known:
     axes=mixes(TOGETHER),
 )
 def non_max_suppression(op: Op) -> Known:
-    """A row for each box kept: at most max_output_boxes_per_class (0 if absent) per batch and class."""
+    """Lowers NonMaxSuppression: one row per kept box, at most a given number per batch and class."""
     boxes, scores = op.shape(0, 3), op.shape(1, 3)
     if boxes is not None and scores is not None:
         op.require(eq(boxes[0], scores[0]), "boxes and scores must have the same batch", (0, 0), (1, 0))

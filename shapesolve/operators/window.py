@@ -1,4 +1,4 @@
-"""Windows that slide over the spatial axes of an input, as those of convolutions and pools do."""
+"""Sliding windows of convolutions and pooling: geometry, and output sizes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Window:
 
 
 def window_of(op: Op, kernel: Seq[Dim]) -> Window:
-    """The window that the node's strides, dilations, pads and auto_pad describe."""
+    """The window of a node, from its strides, dilations, pads and auto_pad."""
     n = len(kernel)
     strides, dilations = per_axis(op, "strides", n), per_axis(op, "dilations", n)
     auto = op.text_attr("auto_pad", "NOTSET") or "NOTSET"
@@ -47,14 +47,14 @@ def window_of(op: Op, kernel: Seq[Dim]) -> Window:
 
 
 def require_small_pads(op: Op, kernel: Seq[Dim]) -> None:
-    """onnxruntime loads no pool with pads as large as its kernel, be they used or not."""
+    """Requires pads smaller than the kernel, which onnxruntime checks at load time."""
     pads = op.ints_attr("pads") or ()
     if op.as_onnxruntime("pool-pads") and any(p >= k.const for p, k in zip(pads, (*kernel, *kernel))):
         raise MalformedNode(f"pads {list(pads)} must be smaller than the kernel {[k.const for k in kernel]}")
 
 
 def per_axis(op: Op, name: str, n: int) -> tuple[int, ...]:
-    """An attribute with a positive number for each spatial axis; 1 where it is not given."""
+    """An attribute with one positive number per spatial axis; 1 by default."""
     values = op.ints_attr(name) or (1,) * n
     if len(values) != n:
         raise InvalidNode(f"{name} {list(values)} must hold {n} numbers, one for each spatial axis")
@@ -64,12 +64,12 @@ def per_axis(op: Op, name: str, n: int) -> tuple[int, ...]:
 
 
 def room(size: Dim, w: Window, i: int) -> Dim:
-    """Range of the window along spatial axis `i`; negative where it does not fit."""
+    """Padded size minus window extent along spatial axis `i`: the last offset of the window."""
     return size + (w.begin[i] + w.end[i]) - w.extent[i]
 
 
 def slide(op: Op, x: int, spatial: Shape, w: Window) -> list[Dim]:
-    """Sizes of what the window of a convolution gives as it slides over the spatial axes of input `x`."""
+    """Spatial output sizes of a convolution of input `x`."""
     out: list[Dim] = []
     for i, size in enumerate(spatial):
         stride = constant(w.strides[i])
@@ -84,7 +84,7 @@ def slide(op: Op, x: int, spatial: Shape, w: Window) -> list[Dim]:
 
 
 def kernel_attr(op: Op) -> tuple[Dim, ...] | None:
-    """The kernel_shape attribute."""
+    """The kernel_shape attribute as dims, or None."""
     kernel = op.ints_attr("kernel_shape")
     if not kernel:
         return None

@@ -1,1 +1,1 @@
-"""Operators of onnxruntime (``com.microsoft``)."""
+"""Operators of onnxruntime's own domain (``com.microsoft``)."""

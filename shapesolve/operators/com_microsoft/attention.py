@@ -19,7 +19,7 @@ from .contrib import ms_function, no_cpu, no_cpu_function
 
 
 def heads(op: Op, name: str = "num_heads") -> int:
-    """A number of heads; at least 1."""
+    """The attribute for the number of heads; at least 1."""
     n = op.int_attr(name, 0)
     if n < 1:
         raise InvalidNode(f"attribute {name} must be positive, it is {n}")
@@ -27,7 +27,7 @@ def heads(op: Op, name: str = "num_heads") -> int:
 
 
 def need_rank(op: Op, i: int, *ranks: int) -> Shape | None:
-    """Shape of input `i`, whose rank must be one of these; None when it is absent or not known."""
+    """Shape of input `i`, required to have one of these ranks; None if absent or unknown."""
     shape = op.shape(i, ranks[0] if len(ranks) == 1 else None)
     if shape is not None and len(shape) not in ranks:
         raise InvalidNode(
@@ -37,7 +37,7 @@ def need_rank(op: Op, i: int, *ranks: int) -> Shape | None:
 
 
 def match(op: Op, i: int, wanted: tuple[Dim | int | None, ...], why: str) -> None:
-    """Require the sizes of input `i` (where it is there, and not None in `wanted`)."""
+    """Requires sizes of input `i`, if connected; None in `wanted` allows any size."""
     shape = need_rank(op, i, len(wanted))
     for k, (size, want) in enumerate(zip(shape or (), wanted, strict=False)):
         if want is not None:
@@ -45,7 +45,7 @@ def match(op: Op, i: int, wanted: tuple[Dim | int | None, ...], why: str) -> Non
 
 
 def match_bias(op: Op, i: int, batch: Dim, n: int, queries: Dim, total: Dim | None) -> None:
-    """Require an attention bias ``[B or 1, N or 1, S, T]``."""
+    """Requires an attention bias of shape ``[B or 1, N or 1, S, T]``."""
     shape = need_rank(op, i, 4)
     if shape is None:
         return
@@ -56,7 +56,7 @@ def match_bias(op: Op, i: int, batch: Dim, n: int, queries: Dim, total: Dim | No
 
 
 def one_of(op: Op, i: int, cases: tuple[tuple[Dim, ...], ...]) -> None:
-    """Require the shape of a mask (input `i`) to be one of these."""
+    """Requires that the shape of a mask (input `i`) is one of these cases."""
     shape = op.shape(i)
     if shape is None:
         return
@@ -72,7 +72,7 @@ def one_of(op: Op, i: int, cases: tuple[tuple[Dim, ...], ...]) -> None:
 
 
 def merged_work(op: Op, outputs: Outputs) -> Operations | None:
-    """The projections, a sum each for their bias, and attention (see `attend`)."""
+    """Work of an attention with projections: these, their bias, and attention (see `attend`)."""
     x, weights, past = op.shape(0), op.shape(1), op.shape(4)
     n, known = op.int_attr("num_heads", 0), not op.has(4) or past is not None
     shared = op.int_attr("past_present_share_buffer", 0) or op.int_attr("do_rotary", 0)
@@ -86,7 +86,7 @@ def merged_work(op: Op, outputs: Outputs) -> Operations | None:
 
 
 def _merged_axes(op: Op, outputs: Outputs) -> Links:
-    """Past and present have keys and values first, the batch second."""
+    """Links of an attention whose past and present are ``[2, batch, ...]`` (keys, values)."""
     found = first_axes(op, outputs, (0, 3), (5,))
     inputs = [[*(labels or ())] for labels in found.inputs]
     if op.has(4):
@@ -117,7 +117,7 @@ def decoder_masked_self_attention(op: Op) -> list[Known | None]:
 def merged_projection(
     op: Op, bias: int, mask: int, past: int, scores: int | None = None, shared: int | None = None
 ) -> list[Known | None]:
-    """Attention of an input ``[B, S, Di]`` that is projected by weights ``[Di, D + D + Dv]`` first."""
+    """Lowers an attention that projects its input ``[B, S, Di]`` by weights ``[Di, D + D + Dv]``."""
     x, n = op.shape(0, 3), heads(op)
     assert x is not None
     hidden, values = projected(op, bias, n)
@@ -144,7 +144,7 @@ def merged_projection(
 
 
 def projected(op: Op, bias: int, n: int) -> tuple[Dim, Dim]:
-    """``(D, Dv)`` of the merged weights at input 1 and their bias."""
+    """``(D, Dv)``, the widths of keys and values, from the merged weights at input 1 and the bias."""
     x, weights = op.shape(0), op.shape(1, 2)
     assert weights is not None
     if x:
@@ -165,7 +165,7 @@ def projected(op: Op, bias: int, n: int) -> tuple[Dim, Dim]:
 
 
 def match_mask(op: Op, i: int, batch: Dim, queries: Dim, total: Dim) -> None:
-    """Require a mask of `Attention`: by row, by row and key, by row, query and key, or of a whole buffer."""
+    """Requires the shape of an `Attention` mask: one of the forms of rank 1 to 4."""
     shape = op.shape(i)
     if shape is not None and len(shape) == 4:
         match(op, i, (batch, 1, shape[3], None), "the mask must fit the keys")
@@ -208,7 +208,7 @@ no_cpu(
 
 
 def multi_head_work(op: Op, outputs: Outputs) -> Operations | None:
-    """Attention (see `attend`), and a sum each for the bias. Operands that are packed together are not counted."""
+    """Work of a multi-head attention (see `attend`), with one addition per separate operand."""
     q, k, v, past, n = op.shape(0), op.shape(1), op.shape(2), op.shape(6), op.int_attr("num_heads", 0)
     if q is None or k is None or v is None or len(q) != 3 or n < 1 or not len(k) == len(v) in (3, 4):
         return None
@@ -230,7 +230,7 @@ def multi_head_work(op: Op, outputs: Outputs) -> Operations | None:
     axes=batch_first(0, 1, 2, 4, 6, 7, shared=(5,)),
 )
 def multi_head_attention(op: Op) -> list[Known | None]:
-    """Queries, keys and values apart, or packed ``[B, S, N, 3, H]``, or only keys and values packed."""
+    """Lowers MultiHeadAttention; queries, keys, values are separate, or packed ``[B, S, N, 3, H]``."""
     n = heads(op)
     q = need_rank(op, 0, 3, 5)
     if q is None:
@@ -267,19 +267,19 @@ def multi_head_attention(op: Op) -> list[Known | None]:
 
 
 def divided(op: Op, hidden: Dim, n: int, rows: Dim, what: str, place: Place) -> None:
-    """Require that a hidden size is divided among the heads. Of no rows at all, onnxruntime does not look at it."""
+    """Requires that a hidden size is a multiple of the number of heads, unless there are no rows."""
     op.require(
         any_of((eq(hidden % n, 0), eq(rows, 0))), f"{what} must be a multiple of the number of heads", place
     )
 
 
 def unknown_attention(op: Op) -> list[Known | None]:
-    """Outputs with known ranks and unknown sizes."""
+    """Outputs of known rank and unknown sizes."""
     return [op.out(op.fresh_shape(r, "a size of the attention")) for r in (3, 4, 4, 4)[: op.n_out]]
 
 
 def keys_of(op: Op, batch: Dim, queries: Dim, hidden: Dim, n: int) -> tuple[Dim, Dim] | None:
-    """``(L, Dv)`` from keys and values, by the rank of the keys; None when it is not known."""
+    """``(L, Dv)``, key length and value width, by the rank of the keys; None if that is unknown."""
     if not op.has(1):
         if op.rank(0) == 3:
             raise InvalidNode(
@@ -308,7 +308,7 @@ def keys_of(op: Op, batch: Dim, queries: Dim, hidden: Dim, n: int) -> tuple[Dim,
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.DecoderMaskedMultiHeadAttention
 @ms_function("DecoderMaskedMultiHeadAttention", types=(0,), needs="r num_heads")
 def decoder_masked_attention(op: Op) -> list[Known | None]:
-    """One query; keys and values of the step, or (rank 4) of a cross attention, or packed with the query."""
+    """Lowers DecoderMaskedMultiHeadAttention: one query, with new, cached or packed keys and values."""
     n, q = heads(op), op.shape(0, 3)
     assert q is not None
     op.same(q[1], 1, "there must be one query", (0, 1))
@@ -350,7 +350,7 @@ def packed_multi_head_attention(op: Op) -> Known:
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.DecoderAttention
 @no_cpu_function("DecoderAttention", types=(0,), needs="rrrrr...rrrr num_heads")
 def decoder_attention(op: Op) -> list[Known | None]:
-    """Outputs of a DecoderAttention: the caches depend on flags that are data."""
+    """Lowers DecoderAttention: known ranks only, as its caches depend on flags that are data."""
     q, n = op.shape(0, 3), heads(op)
     assert q is not None
     match(op, 2, (q[2], q[2]), "the weights must fit the query")
@@ -423,7 +423,7 @@ def rotary_embedding(op: Op) -> Known:
 
 
 def _angles(op: Op, x: Shape, angles: Dim) -> None:
-    """Requires an angle for each pair of a head, or of its rotated part. Without heads the table gives its length."""
+    """Requires one angle per pair of elements of a head, or of its rotated part. Without heads the table gives its length."""
     part, n, last = op.int_attr("rotary_embedding_dim", 0), op.int_attr("num_heads", 0), len(x) - 1
     if part > 0 and n < 1:
         raise InvalidNode("num_heads must be given with rotary_embedding_dim")

@@ -1,4 +1,4 @@
-"""Attention of onnxruntime (``com.microsoft``) with caches that are buffers. Other states: `microsoft_states`.
+"""Attention operators of onnxruntime (``com.microsoft``) with caches in preallocated buffers. Other states: `microsoft_states`.
 
 https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.GroupQueryAttention
 """
@@ -23,7 +23,7 @@ from .contrib import ms_function, no_cpu_function
 
 
 def grouped(op: Op, query: Shape, key: int = 1) -> tuple[int, int, Dim]:
-    """``(N, Nk, H)``; without a key the query's last axis holds queries, keys and values."""
+    """``(N, Nk, H)``: numbers of query and key heads, and head size."""
     n, few = heads(op), heads(op, "kv_num_heads")
     if n % few:
         raise InvalidNode(f"num_heads {n} must be a multiple of kv_num_heads {few}")
@@ -34,7 +34,7 @@ def grouped(op: Op, query: Shape, key: int = 1) -> tuple[int, int, Dim]:
 
 
 def grouped_work(op: Op, outputs: Outputs) -> Operations | None:
-    """Attention (see `attend`) over the caches as they are afterwards. The rotation of queries and keys is counted too."""
+    """Work of an attention over the present caches (see `attend`). The rotation of queries and keys is counted too."""
     q, present = op.shape(0), outputs[1] if len(outputs) > 1 else None
     n, few = op.int_attr("num_heads", 0), op.int_attr("kv_num_heads", 0)
     if q is None or present is None or len(q) != 3 or n < 1 or few < 1:
@@ -46,7 +46,7 @@ def grouped_work(op: Op, outputs: Outputs) -> Operations | None:
 
 
 def _total(less: int) -> Reading:
-    """The keys of the past and the new ones, less `less`: what runs where the caches grow."""
+    """Accepted total length: past plus new tokens, minus `less`."""
 
     def limits(_attributes: Mapping[str, Any], shapes: Seq[Shape | None]) -> tuple[Dim, Dim] | None:
         q, past = shapes[0], shapes[3] if len(shapes) > 3 else None
@@ -70,7 +70,7 @@ def _total(less: int) -> Reading:
     axes=batch_first(0, 1, 2, 3, 4, 5, 9),
 )
 def group_query_attention(op: Op) -> list[Known | None]:
-    """The caches grow to the total length, given as a value, or are buffers that hold it already."""
+    """Lowers GroupQueryAttention; caches grow to the total length, or are buffers that hold it."""
     q = op.shape(0, 3)
     assert q is not None
     n, few, head = grouped(op, q)
@@ -108,7 +108,7 @@ def group_query_attention(op: Op) -> list[Known | None]:
 
 
 def require_steps(op: Op, batch: Dim, queries: Dim, past: Shape | None, total: Dim) -> None:
-    """Require a total length that fits: a cache grows by the new tokens, or is a buffer that holds all.
+    """Requires that the total length is past plus new tokens, or fits a buffer.
 
     A sliding window is a buffer that forgets: there the total length may be anything.
     """
@@ -130,14 +130,14 @@ def require_steps(op: Op, batch: Dim, queries: Dim, past: Shape | None, total: D
 
 
 def present_length(op: Op, past: Shape | None, total: Dim) -> Dim:
-    """Length of the caches after the step."""
+    """Length of the caches after this step."""
     if past is None:
         return total if not op.has(3) else op.fresh("the length of the cache")
     return past[2] if op.int_attr("sliding_window_cache", 0) else maximum(past[2], total)
 
 
 def require_rows(op: Op, i: int, total: Dim) -> None:
-    """Require a rotary table with a row for each key."""
+    """Requires that a rotary table has a row for each key."""
     table = need_rank(op, i, 2)
     if table is not None:
         op.require(ge(table[0], total), "the rotary table must cover all keys", (i, 0), (6, None))
@@ -158,7 +158,7 @@ def sparse_attention(op: Op) -> list[Known | None]:
 
 @no_cpu_function("DynamicSparseAttention", needs="r......rrrr kv_num_heads num_heads", data=(10,))
 def dynamic_sparse_attention(op: Op) -> list[Known | None]:
-    """Without a past the caches grow to the total length; with one they are buffers written in place."""
+    """Lowers DynamicSparseAttention: caches grow without a past, and are buffers with one."""
     q = op.shape(0, 3)
     assert q is not None
     together(op, 1, 2, "key and value")
@@ -179,13 +179,13 @@ def dynamic_sparse_attention(op: Op) -> list[Known | None]:
 
 
 def together(op: Op, a: int, b: int, what: str) -> None:
-    """Two optional inputs are given both or not at all."""
+    """Raises `MalformedNode` unless both of two optional inputs are given, or neither."""
     if op.has(a) != op.has(b):
         raise MalformedNode(f"{op.node.op_type} takes {what} only together")
 
 
 def one_number(op: Op, i: int) -> None:
-    """Require input `i` to hold exactly one element."""
+    """Requires that input `i` has exactly one element."""
     shape = op.shape(i)
     if shape is not None:
         op.require(eq(shape.numel, 1), "the total length must be one number", (i, None))
@@ -195,7 +195,7 @@ def one_number(op: Op, i: int) -> None:
 @no_cpu_function("PagedAttention", types=(0, 3, 4), needs="r..r.rrr kv_num_heads num_heads")
 @no_cpu_function("SparsePagedAttention", types=(0, 3, 4), needs="r..rrrrr.rr kv_num_heads num_heads")
 def paged_attention(op: Op) -> list[Known | None]:
-    """Tokens of all sequences in one row; the caches are blocks that are written in place."""
+    """Lowers PagedAttention: tokens of all sequences in one axis, caches in blocks."""
     q, layout = op.shape(0, 2), op.text_attr("kv_cache_layout", "SEPARATE")
     assert q is not None
     if layout not in ("SEPARATE", "LATENT"):
@@ -211,7 +211,7 @@ def paged_attention(op: Op) -> list[Known | None]:
 
 
 def _latent(op: Op, q: Shape, cache: Shape | None) -> Dim:
-    """Width of the result where one latent row per token is both key and value. States the requirements of that layout."""
+    """Output width where one latent row per token is both key and value. States the requirements of that layout."""
     n, narrow = heads(op), op.int_attr("v_head_size", 0)
     if not op.has(1) or op.has(2) or op.has(4) or heads(op, "kv_num_heads") != 1 or op.n_out > 2:
         raise MalformedNode("the LATENT layout has one key head, a key, and neither value nor cache for it")
@@ -235,7 +235,7 @@ def _latent(op: Op, q: Shape, cache: Shape | None) -> Dim:
 
 
 def state_window(op: Op) -> int:
-    """Number of states that are kept apart; 0 for the last one alone."""
+    """Number of past states that are returned; 0 if only the last one is."""
     window = op.int_attr("state_window", 0)
     if not 0 <= window <= MAX_STATES:
         raise MalformedNode(f"state_window must lie in [0, {MAX_STATES}], it is {window}")

@@ -1,4 +1,4 @@
-"""Contrib operators of onnxruntime (``com.microsoft``): activations, normalizations, and the rest.
+"""Operators of onnxruntime (``com.microsoft``): activations, normalizations, embeddings, others.
 
 https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md
 
@@ -86,7 +86,7 @@ def murmur_hash(op: Op) -> Known:
 @no_cpu_function("BitmaskDropout", types=(0, "uint32"), needs="r")
 @no_cpu_function("BitmaskBiasDropout", types=(0, "uint32"), needs="rr")
 def bitmask_dropout(op: Op) -> list[Known | None]:
-    """The mask holds a bit for each element, in words of 32."""
+    """Lowers BitmaskDropout: the output, and a mask with one bit per element in words of 32."""
     shape = op.shape(0)
     words = op.fresh("the words of the mask") if shape is None else (shape.numel + 31) // 32
     return [op.like(), op.out([words])]
@@ -96,7 +96,9 @@ def bitmask_dropout(op: Op) -> list[Known | None]:
 
 
 def _skip_axes(op: Op, _: Outputs) -> Links:
-    """Axes of the sum of two tensors, normalized along the last axis. Mean and deviation are left out by onnxruntime."""
+    """Links of a normalization of the sum of two tensors along the last axis. Mean and deviation are left out by
+    onnxruntime.
+    """
     x, skip = ([*range(-rank(op, i), -1), "h"] for i in (0, 1))
     return Links([x, skip, *others(op, 2)], [plain([*x[:-1], "H"]), None, None, plain(x)], broadcasts=True)
 
@@ -117,7 +119,7 @@ def _skip_axes(op: Op, _: Outputs) -> Links:
     axes=_skip_axes,
 )
 def skip_layer_normalization(op: Op) -> list[Known | None]:
-    """`skip` repeats along the batch when it has no batch axis, or another one."""
+    """Lowers SkipLayerNormalization; input `skip` broadcasts along the batch."""
     shape, skip = op.shape(0), op.shape(1)
     if shape is None:
         return [None, None, None, None]
@@ -140,12 +142,12 @@ def skip_layer_normalization(op: Op) -> list[Known | None]:
 
 
 def _embedding_work(op: Op, outputs: Outputs) -> Operations | None:
-    """Two or three embeddings added up, then normalized."""
+    """Work of an embedding layer: two or three embeddings added, then normalized."""
     return per(outputs[0], 8 + op.has(1))
 
 
 def _embedding_axes(op: Op, outputs: Outputs) -> Links:
-    """Words, segments, a mask and positions, ``[B, S]`` each; the positions may be one row for all."""
+    """Links of an embedding layer: ids ``[B, S]``; positions may have a single row."""
     found = first_axes(op, outputs, ())
     inputs = [labels or () for labels in found.inputs]
     for i in (i for i in (0, 1, 7, 8) if op.has(i)):
@@ -172,7 +174,7 @@ def quantized_embed_layer_normalization(op: Op) -> list[Known | None]:
 
 
 def embedded(op: Op, mask: int, positions: int | None, vectors: tuple[int, ...]) -> list[Known | None]:
-    """Embedding tables at 2, 3, 4 (words, positions, segments), ids ``[B, S]`` at 0 and 1."""
+    """Lowers an embedding layer with ids ``[B, S]`` at inputs 0 and 1, and tables at 2, 3, 4."""
     op.same_shapes((0, 1, mask), "ids, segments and mask must have one shape")
     ids = op.shape(0, 2)
     words = op.shape(2, 2)
@@ -245,7 +247,7 @@ def mix_streams(op: Op) -> Known:
 
 
 def streams(op: Op) -> tuple[Shape, Dim, Dim] | None:
-    """The axes before the streams ``(..., C, H)`` (or ``(..., C * H)``), their number and the size of one."""
+    """Splits ``(..., C, H)`` or ``(..., C * H)`` into leading axes, number of streams C, and size H."""
     shape, count = op.shape(0), op.int_attr("num_branches", 0)
     if count < 0:
         raise MalformedNode(f"num_branches must not be negative, it is {count}")
@@ -347,7 +349,7 @@ def dynamic_time_warping(op: Op) -> Known:
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.Tokenizer
 @ms_function("Tokenizer", types=("string",), needs="r mark mincharnum pad_value")
 def tokenizer(op: Op) -> Known:
-    """``[C]`` becomes ``[C, D]``, but stays ``[0]`` when empty: the rank is known of full inputs only."""
+    """Lowers Tokenizer: ``[C]`` becomes ``[C, D]``, but an empty input stays ``[0]``."""
     shape = op.shape(0)
     if shape is None or not ge(shape.numel, 1).is_true:
         return op.out(None)
@@ -394,6 +396,6 @@ def bifurcation_detector(op: Op) -> list[Known | None]:
 @no_cpu_function("EPContext", types=("undefined",))
 @no_cpu_function("Snpe", types=("undefined",), needs="r DLC")
 def opaque(op: Op) -> list[Known | None]:
-    """A compiled part of a model: its outputs are unknown."""
+    """Lowers a compiled part of a model: outputs are unknown."""
     op.pure = False
     return [None] * op.n_out

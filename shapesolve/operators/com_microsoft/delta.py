@@ -1,4 +1,5 @@
-"""The gated delta rule (``com.microsoft``). Linear attention whose state is corrected by what it already retrieves.
+"""Operators of onnxruntime (``com.microsoft``) for the gated delta rule (linear attention). Linear attention whose
+state is corrected by what it already retrieves.
 
 https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.GatedDeltaNet
 
@@ -30,7 +31,7 @@ _GATES = {"none": False, "softplus": True, "qwen": True, "sigmoid": True, "kda":
 
 @dataclass(frozen=True, slots=True)
 class _Sizes:
-    """The axes of tokens, and the heads and sizes of queries and keys, and of values."""
+    """Token axes, and number and size of heads of queries, keys and values."""
 
     tokens: Shape
     key_heads: Dim
@@ -83,7 +84,7 @@ def _separate(op: Op, q: Shape) -> _Sizes:
 
 
 def _packed(op: Op, q: Shape, state: Shape) -> _Sizes:
-    """Queries and keys of one number of heads, then values, side by side in the last axis."""
+    """Sizes for queries, keys and values packed in the last axis."""
     _, heads, value, key = state
     axis = len(q) - 1
     for k in (1, 2, 3):
@@ -97,7 +98,7 @@ def _packed(op: Op, q: Shape, state: Shape) -> _Sizes:
 
 
 def _batch(op: Op, tokens: Shape, state: Shape | None) -> Dim:
-    """The number of sequences. Of tokens in one row it follows from the offsets, or from the state, which divides them
+    """Number of sequences. Of tokens in one row it follows from the offsets, or from the state, which divides them
     evenly.
     """
     for axis, d in enumerate(tokens):
@@ -118,7 +119,7 @@ def _batch(op: Op, tokens: Shape, state: Shape | None) -> Dim:
 
 
 def _gates(op: Op, s: _Sizes) -> Dim:
-    """Check decay, beta and what gates them; how many numbers of decay a token has."""
+    """Checks the inputs for decay and beta; returns the number of decay elements per token."""
     rows, by_key = (*s.tokens, s.heads), (*s.tokens, s.heads, s.key)
     match(op, 5, rows, "there must be a beta for each token and head")
     match(op, 7, (s.heads,), "there must be an a_log for each head")

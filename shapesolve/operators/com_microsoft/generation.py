@@ -1,4 +1,4 @@
-"""Operators of onnxruntime (``com.microsoft``) that run a whole decoding loop.
+"""Operators of onnxruntime (``com.microsoft``) that run a whole text generation loop.
 
 https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.BeamSearch
 """
@@ -14,13 +14,13 @@ from .contrib import ms_function
 
 
 def batch_of(op: Op) -> Dim:
-    """The batch size: axis 0 of the prompt (tokens ``[B, S]``, or features of an encoder)."""
+    """The batch size: axis 0 of the prompt."""
     prompt = op.shape(0)
     return prompt[0] if prompt else op.fresh("the batch size")
 
 
 def number(op: Op, i: int, what: str) -> Dim:
-    """The value of scalar input `i`; a new symbol where it is not known."""
+    """The value of scalar input `i`, or a new symbol if it is unknown."""
     value = op.scalar(i)
     return value if value is not None else op.fresh(what)
 
@@ -51,7 +51,7 @@ def sampling(op: Op) -> list[Known | None]:
     data=(1, 3, 4),
 )
 def beam_search(op: Op) -> list[Known | None]:
-    """Sequences, their scores, and the scores of all tokens at each step."""
+    """Lowers BeamSearch: sequences, their scores, and token scores of each step."""
     kind = op.dtype(5) or op.dtype(6) or TensorProto.FLOAT
     batch, beams = batch_of(op), number(op, 3, "the number of beams")
     returned, longest = number(op, 4, "the number of returned sequences"), number(op, 1, "the maximum length")

@@ -1,4 +1,4 @@
-"""Convolutions and pools of onnxruntime: fused, channels last (``Nhwc...``), or in blocks of channels.
+"""Convolutions and pools of onnxruntime: fused, channels last (``Nhwc...``), or blocked channels.
 
 https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.FusedConv
 """
@@ -22,7 +22,7 @@ blocked = partial(lower, domain=BLOCKED, types=(0,))
 
 
 def match_residual(op: Op, found: list[Known | None], i: int) -> list[Known | None]:
-    """Require the tensor that is added to the result (input `i`) to have the result's shape."""
+    """Requires that the tensor added to the result (input `i`) has the result's shape."""
     result, residual = found[0], op.shape(i)
     if isinstance(result, Tensor) and result.shape is not None and residual is not None:
         for k, (a, b) in enumerate(zip(result.shape, residual, strict=False)):
@@ -56,7 +56,7 @@ def masked_pool(op: Op) -> list[Known | None]:
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.ConvTransposeWithDynamicPads
 @ms_function("ConvTransposeWithDynamicPads", types=(0,), needs="rr", data=(2,))
 def conv_transpose_with_dynamic_pads(op: Op) -> Known:
-    """A ConvTranspose whose pads, known late, crop the result."""
+    """Lowers ConvTransposeWithDynamicPads, whose pads are an input."""
     found, pads = lower_as(op, "ConvTranspose", 11, (0, 1, 3))[0], op.ints(2)
     shape = found.shape if isinstance(found, Tensor) else None
     if shape is None:
@@ -80,7 +80,7 @@ def quantized_average_pool(op: Op) -> list[Known | None]:
 
 @ms_function("QLinearGlobalAveragePool", types=(0,), needs="rrrrr", work=reads(), axes=IMAGES)
 def quantized_global_average_pool(op: Op) -> Known:
-    """Only what is averaged must not be empty, also where the batch is."""
+    """Lowers QLinearGlobalAveragePool, whose spatial axes must not be empty."""
     shape = op.shape(0)
     if shape is None:
         return op.out(None)
@@ -95,7 +95,7 @@ def quantized_global_average_pool(op: Op) -> Known:
 
 
 def lower_channels_last_if(op: Op, op_type: str, version: int, inputs: tuple[int, ...]) -> list[Known | None]:
-    """By the standard's rule, channels last when the attribute says so."""
+    """Lowers by the standard operator's rule, with channels last if the attribute says so."""
     last = op.int_attr("channels_last", 0)
     return (lower_channels_last if last else lower_as)(op, op_type, version, inputs)
 
@@ -117,7 +117,7 @@ for name, version in (("MaxPool", 12), ("AveragePool", 19), ("GlobalMaxPool", 1)
 
 @blocked("ReorderInput", work=MOVES, axes=IMAGES)
 def reorder_input(op: Op) -> Known:
-    """To blocks of channels; how many a block has (8 or 16) depends on the machine, the rest is filled up."""
+    """Lowers ReorderInput: to channels in blocks of 8 or 16 (by machine), the last one padded."""
     shape = op.shape(0, 4)
     assert shape is not None
     batch, *middle = shape
@@ -132,7 +132,7 @@ def reorder_input(op: Op) -> Known:
 
 @blocked("ReorderOutput", work=MOVES, axes=IMAGES)
 def reorder_output(op: Op) -> Known:
-    """From blocks of channels to the `channels` that count."""
+    """Lowers ReorderOutput: from blocks of channels to `channels` of them."""
     shape, channels = op.shape(0, 4), op.int_attr("channels", 0)
     assert shape is not None
     if op.int_attr("channels_last", 0):
@@ -185,5 +185,5 @@ for name, standard, operands in (
 
 @lower("Resize", domain=CHANNELS_LAST, types=(0,), data=(1, 2, 3))
 def channels_last_resize(op: Op) -> list[Known | None]:
-    """Scales and sizes are in the order of the tensor's own axes: the layout does not matter."""
+    """Lowers a Resize with channels last; scales and sizes are in the order of the tensor's axes."""
     return lower_as(op, "Resize", max(op.version, 11), (0, 1, 2, 3))

@@ -52,7 +52,7 @@ _BLOCKS = {
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.GatherPacked
 @ms_function("GatherPacked", needs="rr K packed_type")
 def gather_packed(op: Op) -> Known:
-    """A row of `K` elements for each index; an index outside the table takes row 0."""
+    """Lowers a Gather from packed weights: a row of `K` elements for each index."""
     k, dtype = op.int_attr("K", 0), op.int_attr("output_dtype", BFLOAT16)
     elements, size = _BLOCKS.get(op.int_attr("packed_type", -1), (0, 0))
     if not elements or k < 1 or k % elements or dtype not in (FLOAT, FLOAT16, BFLOAT16):
@@ -71,12 +71,12 @@ _gate_and_up = Signature("*S C, *S C -> *S C", (), {})
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.SwiGLU
 @no_cpu_function("SwiGLU", types=(0,), needs="r")
 def swiglu(op: Op) -> list[Known | None]:
-    """Without `up`, `gate` holds both halves."""
+    """Lowers SwiGLU; without input `up`, input `gate` holds both halves."""
     return (_gate_and_up if op.has(1) else _two_halves)(op)
 
 
 def _experts(op: Op, experts: Dim) -> list[Cond]:
-    """Requirements on the number of experts."""
+    """Requirements on the number of experts and the number selected."""
     groups, best = op.int_attr("n_group", 1), op.int_attr("topk_group", 1)
     k = op.int_attr("top_k", 0)
     if not (1 <= best <= groups and k >= 1 and op.int_attr("group_topk", 2) >= 1):
@@ -91,7 +91,7 @@ def _experts(op: Op, experts: Dim) -> list[Cond]:
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.MoEGroupRouter
 @ms_function("MoEGroupRouter", types=(0, "float", "float"), needs="rr top_k")
 def moe_group_router(op: Op) -> list[Known | None]:
-    """Scores ``[tokens, experts]``: either routed ones, or all of them with their weights."""
+    """Lowers MoEGroupRouter: scores ``[tokens, experts]``, and weights if these are routed."""
     if op.wants(0) == op.wants(1) or op.wants(1) != op.wants(2):
         raise MalformedNode(
             "MoEGroupRouter gives either router_probs, or selection_scores and router_weights"
@@ -118,7 +118,7 @@ def moe_group_router(op: Op) -> list[Known | None]:
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.RMSNormRotary
 @no_cpu_function("RMSNormRotary", needs="rrrrr rotary_embedding_dim")
 def rms_norm_rotary(op: Op) -> list[Known | None]:
-    """A slice of the last axis is normalized and rotated; heads are joined in the first output."""
+    """Lowers a fused RMSNorm and rotary embedding of a slice of the last axis."""
     x, width = op.shape(0, 4), op.int_attr("input_width", 0)
     assert x is not None
     size = constant(width) if width else x[3]

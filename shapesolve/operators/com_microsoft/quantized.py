@@ -34,7 +34,7 @@ FLOAT, UINT8, INT32, UINT16, UINT32 = (
 
 
 def _inner(op: Op) -> Dim | None:
-    """The size over which the product sums: what the flags leave in the last place of the first operand."""
+    """The inner size of the product: rows of the first operand after the transposition flags."""
     shape = op.shape(0)
     if not shape:
         return None
@@ -58,7 +58,7 @@ def _inner(op: Op) -> Dim | None:
     "FusedMatMulActivation", types=(0,), needs="rr activation", work=product_of(_inner, None, "activation")
 )
 def fused_matmul(op: Op) -> list[Known | None]:
-    """A MatMul of operands whose first axis is moved to the rows, and whose last two are then swapped."""
+    """Lowers FusedMatMul: operands transposed by flags, then a MatMul."""
     orders = {}
     for i, side in enumerate("AB"):
         rank, batch = op.rank(i), op.int_attr(f"transBatch{side}", 0)
@@ -79,7 +79,7 @@ def fused_matmul(op: Op) -> list[Known | None]:
 
 
 def matmul(op: Op, bias: int | None = None) -> Known | None:
-    """A MatMul of inputs 0 and 1, with a bias per column."""
+    """Lowers a MatMul of inputs 0 and 1, with an optional bias per column."""
     found = lower_as(op, "MatMul", 13, (0, 1))[0]
     weights = op.shape(1)
     if bias is not None and op.has(bias) and weights:
@@ -126,7 +126,7 @@ def gemm_float8(op: Op) -> Known:
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.QGemm
 @ms_function("QGemm", needs="rrrrrr", axes=gemm_axes(3, 6))
 def quantized_gemm(op: Op) -> Known:
-    """The result stays float unless a scale for it is given."""
+    """Lowers QGemm; the result is float unless an output scale is given."""
     found = lower_as(op, "Gemm", 13, (0, 3, 6))[0]
     return op.out(getattr(found, "shape", None), (op.dtype(8) or op.dtype(0)) if op.has(7) else FLOAT)
 
@@ -141,7 +141,7 @@ def quantized_gemm(op: Op) -> Known:
     axes="*S k -> *S N",
 )
 def matmul_nbits(op: Op) -> Known:
-    """Weights ``[N, K]``, packed in blocks along `K`; scales and zero points may be flattened."""
+    """Lowers MatMulNBits: weights ``[N, K]`` packed in blocks along `K`."""
     n, k, block = op.int_attr("N", 0), op.int_attr("K", 0), op.int_attr("block_size", 0)
     if block not in (16, 32, 64, 128, 256):
         raise MalformedNode(f"block_size must be 16, 32, 64, 128 or 256, it is {block}")
@@ -161,7 +161,7 @@ def matmul_nbits(op: Op) -> Known:
 
 
 def _rows_or_flat(op: Op, i: int, rows: int, columns: int, why: str) -> None:
-    """Require that input `i` is [rows, columns], or the vector of as many elements."""
+    """Requires that input `i` is [rows, columns], or a vector with that number of elements."""
     shape = op.shape(i)
     if shape is None:
         return
@@ -173,7 +173,7 @@ def _rows_or_flat(op: Op, i: int, rows: int, columns: int, why: str) -> None:
 
 
 def replace_last(op: Op, k: int, n: int, i: int = 0) -> Known:
-    """Input `i` with its last axis, which must be `k`, made `n`."""
+    """Input `i` with its last axis, required to be `k`, replaced by `n`."""
     shape = op.shape(i)
     if shape is None:
         return op.out(None)
@@ -260,7 +260,7 @@ def dequantize_bfp(op: Op) -> Known:
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.GatherBlockQuantized
 @ms_function("GatherBlockQuantized", types=(2,), needs="rrr")
 def gather_block_quantized(op: Op) -> Known:
-    """A Gather; bytes that hold several values each are unpacked along the last axis."""
+    """Lowers GatherBlockQuantized: a Gather from packed bytes, unpacked along the last axis."""
     data, indices = op.shape(0), op.shape(1)
     if data is None or indices is None:
         return op.out(None)
@@ -316,7 +316,7 @@ def reduce_sum_integer(op: Op) -> Known:
     axes="t B i, d i g, d h g, d b, B, d B h, d B h, d p -> T d ^B H, d ^B H, d ^B H",
 )
 def quantized_lstm(op: Op) -> list[Known | None]:
-    """An LSTM with transposed weights: ``[directions, I, 4*H]`` and ``[directions, H, 4*H]``."""
+    """Lowers DynamicQuantizeLSTM: an LSTM with transposed weights."""
     orders = {i: (0, 2, 1) for i in (1, 2) if op.shape(i, 3) is not None}
     for weights, given in ((1, 8), (1, 9), (2, 10), (2, 11)):
         shape = op.shape(weights)
@@ -333,7 +333,7 @@ def quantized_lstm(op: Op) -> list[Known | None]:
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.AttnLSTM
 @ms_function("AttnLSTM", types=(0,), needs="rrr")
 def attention_lstm(op: Op) -> list[Known | None]:
-    """An LSTM whose input is joined by the attention: of `X` only length and batch size count."""
+    """Lowers AttnLSTM: an LSTM with attention over a memory."""
     x, recurrence = op.shape(0, 3), op.shape(2, 3)
     assert x is not None
     assert recurrence is not None

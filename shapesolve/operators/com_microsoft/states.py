@@ -1,4 +1,4 @@
-"""Operators of onnxruntime (``com.microsoft``) with a state kept between calls. Convolutions, hashes ...
+"""Operators of onnxruntime (``com.microsoft``) with a state passed from call to call. Convolutions, hashes ...
 
 https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.CausalConvWithState
 
@@ -18,7 +18,7 @@ from .contrib import ms_function, no_cpu, no_cpu_function
 
 
 def captured(op: Op, i: int, batch: Dim | None) -> int:
-    """Number of kept updates of the state; if it is positive, input `i` counts them for each sequence."""
+    """The attribute `state_update_capacity`; if positive, requires one count per sequence (input `i`)."""
     capacity = op.int_attr("state_update_capacity", 0)
     if not 0 <= capacity <= MAX_STATES:
         raise MalformedNode(f"state_update_capacity must lie in [0, {MAX_STATES}], it is {capacity}")
@@ -29,7 +29,7 @@ def captured(op: Op, i: int, batch: Dim | None) -> int:
 
 
 def sequences(op: Op, i: int) -> Dim:
-    """The number of sequences that offsets (input `i`) tell apart; at least 1."""
+    """Number of sequences by the offsets at input `i`; at least 1."""
     offsets = op.shape(i, 1)
     assert offsets is not None
     op.require(ge(offsets[0], 2), "there must be offsets of one sequence or more", (i, 0))
@@ -42,7 +42,7 @@ def sequences(op: Op, i: int) -> Dim:
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.CausalConvWithState
 @ms_function("CausalConvWithState", types=(0, 0), needs="rr")
 def causal_conv_with_state(op: Op) -> list[Known | None]:
-    """The state holds the inputs that the kernel still reaches back to; `state_window` keeps several."""
+    """Lowers CausalConvWithState; the state holds the inputs before the current ones."""
     n, window, dilation = op.int_attr("ndim", 1), state_window(op), _dilation(op)
     if n not in (1, 2, 3):
         raise MalformedNode(f"ndim must be 1, 2 or 3, it is {n}")
@@ -86,7 +86,7 @@ def varlen_causal_conv_with_state(op: Op) -> list[Known | None]:
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.EngramGate
 @ms_function("EngramGate", types=(0, 0), needs="rrrrr")
 def engram_gate(op: Op) -> list[Known | None]:
-    """``B S M H``: streams of features; the value has one stream."""
+    """Lowers EngramGate: ``[B, S, M, H]``, M streams of features; the value has one stream."""
     if op.wants(1) and not op.has(5):
         raise MalformedNode("the second output of EngramGate needs the input conv_norm_scale")
     key = op.shape(0, 4)
@@ -99,7 +99,7 @@ def engram_gate(op: Op) -> list[Known | None]:
 
 
 def _hashes(op: Op) -> tuple[int, int]:
-    """``(tokens of the past that an n-gram reaches back to, hashes per token)``."""
+    """``(past tokens that an n-gram needs, hashes per token)``, from the attributes."""
     n, heads = op.int_attr("max_ngram_size", 0), op.int_attr("n_head_per_ngram", 0)
     if n < 2 or heads < 1:
         raise MalformedNode(f"n-grams have 2 tokens or more and a hash or more, not {n} and {heads}")
@@ -156,7 +156,7 @@ _CSA_INPUTS = {1: "key", 8: "gate", 9: "position_bias", 10: "head_weights", 11: 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.SparseAttentionIndexer
 @no_cpu_function("SparseAttentionIndexer", types=("int32", 0, 0), needs="r.rrrr.r compress_ratio policy_mode")
 def sparse_attention_indexer(op: Op) -> list[Known | None]:
-    """Outputs of a SparseAttentionIndexer, by policy. ``qsa`` keeps a key for each token; ``csa`` merges `compress_ratio`
+    """Lowers SparseAttentionIndexer, by its policy. ``qsa`` keeps a key for each token; ``csa`` merges `compress_ratio`
     tokens into one and keeps what is left over.
     """
     csa = _indexer(op, {**_CSA_INPUTS, 13: "past_proj_buffer"})
@@ -177,7 +177,7 @@ def sparse_attention_indexer(op: Op) -> list[Known | None]:
 
 
 def _compressed(op: Op, q: Shape, head: Dim) -> tuple[Dim, Known]:
-    """``(new merged keys, the buffer of tokens for the next call)``."""
+    """``(number of new merged keys, output buffer of tokens not merged yet)``."""
     ratio, buffer = op.int_attr("compress_ratio", 1), op.shape(13, 4)
     assert buffer is not None
     match(op, 13, (2, q[0], None, head.scale(2)), "the buffer must fit batch and heads")
@@ -227,7 +227,7 @@ no_cpu(
 
 
 def _packed_outputs(op: Op, csa: bool) -> int:
-    """`state_update_capacity`, after a look at which inputs and outputs there are."""
+    """Checks which optional inputs and outputs are given; returns `state_update_capacity`."""
     if not 6 <= op.n_out <= 9 or op.wants(4) != csa:
         raise MalformedNode(
             f"{op.node.op_type} has 6 to 9 outputs, present_gate_buffer only with the policy csa"
@@ -243,7 +243,9 @@ def _packed_outputs(op: Op, csa: bool) -> int:
 
 
 def _indexer(op: Op, merging: dict[int, str]) -> bool:
-    """True if the policy is csa. Checks the attributes, and that the inputs for merging are there exactly then."""
+    """Checks the policy attribute; True if it is csa. Checks other attributes, and that the inputs for merging are there
+    exactly then.
+    """
     policy, ratio = op.text_attr("policy_mode", ""), op.int_attr("compress_ratio", 0)
     if policy not in ("qsa", "csa"):
         raise MalformedNode(f"policy_mode {policy!r} is neither qsa nor csa")
@@ -269,7 +271,7 @@ def _indexer(op: Op, merging: dict[int, str]) -> bool:
 
 
 def _selected(op: Op, csa: bool) -> int:
-    """Number of entries that the indexer selects for a token."""
+    """Number of entries selected per token."""
     return (
         op.int_attr("index_topk", 0)
         if csa
@@ -278,7 +280,7 @@ def _selected(op: Op, csa: bool) -> int:
 
 
 def _index_head(op: Op, csa: bool) -> Dim:
-    """Size of a head of the index, from the weight of the query's normalization."""
+    """Head size of the index, from the normalization weight of the query."""
     q, norm = op.shape(0), op.shape(2, 1)
     assert norm is not None
     for i in (4, 5):
