@@ -1,4 +1,4 @@
-"""Sizes baked in at export: the constant that a restriction comes from, and if it looks unintended.
+"""Finds the export-time constant behind a restriction, and judges if it is unintended.
 
 Skip connections need multiples, tables end somewhere, kernels need room: that is how a model is. It is another matter when
 a dim that is declared dynamic runs at a few sizes only, or when rows of a batch get mixed: there a size of the example
@@ -32,19 +32,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A constant of the model: the tensor, and if its data or its size is used. Data is a target or an end."""
+    """A stored tensor that causes a restriction, by its data or by its size. Data is a target or an end."""
 
     tensor: str
     data: bool
 
     @property
     def site(self) -> Site:
-        """It as a whole."""
+        """The stored tensor as a site."""
         return Site(self.tensor, None, self.data)
 
 
 class Baked:
-    """Judges the restrictions of one analysis."""
+    """Finds and judges the constants behind the restrictions of one analysis."""
 
     def __init__(self, analysis: Solved) -> None:
         self.lowered, self.engine = analysis.lowered, analysis.prover.engine
@@ -65,7 +65,7 @@ class Baked:
         return found
 
     def named(self, stored: Stored | None, cond: Cond) -> str:
-        """Name of the constant if one of its elements or sizes is a number of the condition, else empty."""
+        """Name of the constant, if a number of the condition is one of its elements or sizes; else empty."""
         if stored is None:
             return ""
         shape = self.lowered.shapes.get(stored.tensor) or ()
@@ -78,20 +78,20 @@ class Baked:
         return [n for n in map(whole, elems) if n is not None and n not in IDLE]
 
     def _read(self, entry: Entry) -> Iterator[str]:
-        """Candidate constants for the numbers of a node's condition: operands of its computation."""
+        """Names of tensors that the operands of a node's condition are computed from, as candidates."""
         for node, prefix in self._chain(entry):
             for site in input_sites(node, prefix, self.lowered):
                 if site.data:
                     yield from self._fed(site.tensor)
 
     def _chain(self, entry: Entry) -> list[tuple[Node, str]]:
-        """The node of a condition and those that its sizes come from, nearest first."""
+        """The node of a condition and the nodes that its sizes come from, nearest first."""
         links = (link for site in sites_of(entry, self.lowered) for link in self.tracer.links(site))
         nodes = dict.fromkeys([(entry.node, entry.prefix), *((k.node, k.prefix) for k in links)])
         return [(node, prefix) for node, prefix in nodes if node is not None]
 
     def _beside(self, entry: Entry) -> Stored | None:
-        """The constant that a node on the way states a condition on the same names with."""
+        """A stored tensor in a requirement on the same symbols, of a node behind the condition."""
         if not entry.cond.free:
             return None
         for node, prefix in self._chain(entry):
@@ -112,7 +112,7 @@ class Baked:
         return found
 
     def _fed(self, tensor: str) -> Iterator[str]:
-        """Constants that a tensor's elements are computed from and that hold a number that can be a size."""
+        """Stored tensors from which a tensor's elements are computed and that hold a possible size."""
         waiting, seen = [tensor], {tensor}
         while waiting and len(seen) < MAX_CONE:
             name = waiting.pop(0)
@@ -155,7 +155,7 @@ class Baked:
         return None
 
     def _of_size(self, site: Site) -> Stored | None:
-        """Source of a tensor's constant size: a stored tensor, or one that a node read as data."""
+        """Stored tensor that a constant size comes from."""
         size = size_at(site, self.lowered)
         if size is None or size.terms:
             return None
@@ -165,16 +165,16 @@ class Baked:
         if last is not None and self.lowered.is_stored(last.tensor):
             return Stored(last.tensor, last.axis is None or last.tensor in read)
         if last is not None and last.kind == "computes":
-            told = sorted(self._data_of(last), key=lambda of: size.const not in of[1])
-            if told and size.const in told[0][1]:
-                return Stored(told[0][0], True)
-            return Stored(told[0][0], True) if told else None
+            found = sorted(self._data_of(last), key=lambda of: size.const not in of[1])
+            if found and size.const in found[0][1]:
+                return Stored(found[0][0], True)
+            return Stored(found[0][0], True) if found else None
         if size.const in IDLE:
             return None
         return next((Stored(t, True) for t, held in read.items() if size.const in held), None)
 
     def _data_of(self, link: Link) -> Iterator[tuple[str, tuple[int, ...]]]:
-        """The constants that a node reads as data, and what they hold."""
+        """Stored tensors that a node reads as data, with their numbers."""
         if link.node is None:
             return
         for site in input_sites(link.node, link.prefix, self.lowered):
@@ -192,7 +192,7 @@ class Baked:
     # ------------------------------------------------------------------ is it one that nobody meant?
 
     def few_sizes(self, cond: Cond) -> bool:
-        """True if the condition holds only at a few sizes of a symbol, with larger and smaller ones excluded.
+        """True if the condition allows few sizes of a symbol and excludes larger and smaller ones.
 
         A bound on one side is none of these: a table ends, a kernel needs room. Empty tensors are left out.
         """
@@ -221,7 +221,7 @@ class Baked:
         return self.engine.satisfiable([*asked, ge(symbol(name), HUGE)], cheap=True).unsat
 
     def _gap(self, cond: Cond, name: str, at: Mapping[str, int]) -> int | None:
-        """The smallest size of a symbol that a condition excludes, of those that are tried."""
+        """The smallest size of a symbol, among those tried, that a condition excludes."""
         sizes = range(1, min(at[name] + 2, budget.MAX_AHEAD))
         below = range(max(at[name] - budget.MAX_AHEAD, 1), at[name] + 2)
         return next((n for n in chain(sizes, below) if cond.evaluate({**at, name: n}) is False), None)
@@ -275,13 +275,13 @@ class Baked:
         return last and size > 1 and (constant is None or kind == "product")
 
     def _is_input(self, site: Site, name: str) -> bool:
-        """True if the size at a site is passed on from an input that declares it by this name."""
+        """True if the size at a site comes unchanged from an input dim declared by this name."""
         links = self.tracer.links(site)
         declared = declared_dim(links[-1], self.lowered) if links else None
         return declared is not None and declared.name == name
 
     def ends_early(self, entry: Entry, most: int) -> Stored | None:
-        """The constant end of a Slice of a computed tensor that passes at most `most` elements. None for a table."""
+        """The constant end `most` of a Slice of a computed tensor, if the condition depends on one. None for a table."""
         for site in sites_of(entry, self.lowered):
             for link in self.tracer.links(site, to_inputs=True):
                 rule = None if link.node is None else self.lowered.rule(link.node, link.prefix)
@@ -296,7 +296,7 @@ class Baked:
 
 
 def numbers_of(cond: Cond) -> frozenset[int]:
-    """The numbers that stand in a condition, without their signs; 0 and 1 say nothing of a size."""
+    """Absolute values of the numbers in a condition, except 0 and 1."""
     dims: list[Dim] = []
     stack: list[object] = [cond, *(a for atom in atoms_of(cond) for a in atom.args)]
     while stack:
@@ -309,14 +309,14 @@ def numbers_of(cond: Cond) -> frozenset[int]:
 
 
 def whole(element: object) -> int | None:
-    """The integer that an element is, of floats too: exporters write limits of Range so."""
+    """The element as an int if it is a whole number, also for floats; else None."""
     if isinstance(element, Dim):
         return None if element.terms else element.const
     return int(element) if isinstance(element, float) and element.is_integer() else None
 
 
 def _is_number(cond: Cond) -> bool:
-    """``batch == 2``: a symbol has one size, which is not 0."""
+    """True if a condition equates a symbol with a number other than 0."""
     if cond.kind != "==" or len(cond.free) != 1:
         return False
     (name,) = cond.free

@@ -33,13 +33,13 @@ def no_tensor(name: str, lowered: Lowered) -> str:
 
 
 def known_names(lowered: Lowered) -> AbstractSet[str]:
-    """The names of sizes that a claim may use: input symbols and symbols introduced by the analysis."""
+    """Dim names that a claim may use: input symbols and generated symbols."""
     introduced: AbstractSet[str] = lowered.facts.rank.keys()
     return lowered.symbols.keys() | introduced
 
 
 def unknown_names(names: AbstractSet[str], lowered: Lowered) -> list[str]:
-    """Those names that no dim of any tensor has."""
+    """The names that no dim of any tensor has."""
     strange = set(names - known_names(lowered))
     if strange:  # else no shape has to be looked at
         strange.difference_update(*[d.free for shape in lowered.shapes.values() for d in shape])
@@ -47,7 +47,7 @@ def unknown_names(names: AbstractSet[str], lowered: Lowered) -> list[str]:
 
 
 def no_dim(name: str, lowered: Lowered) -> str:
-    """That no dim has this name, and which was meant."""
+    """Message: no dim has this name, with similar names."""
     names = {n for n in known_names(lowered) if n not in lowered.walk.state.reasons}
     return f"no dim of the model is called {name!r}{meant(name, names)}"
 
@@ -55,7 +55,7 @@ def no_dim(name: str, lowered: Lowered) -> str:
 def resolve_references(
     text: str, lowered: Lowered, extra: Mapping[str, Dim] | None = None
 ) -> tuple[str, Mapping[str, Dim]]:
-    """`text` with every ``tensor[axis]`` replaced by a name, and the table of all names in it.
+    """Replaces every ``tensor[axis]`` in `text` by a name; returns the text and the dim of each name.
 
     `extra` says what further names stand for; a name that nobody knows becomes a symbol when the text is parsed.
     """
@@ -81,7 +81,7 @@ def resolve_references(
 
 
 def _named(written: str, lowered: Lowered) -> str:
-    """The longest suffix of the text before an index that is a tensor name. The rest is subtracted or divided."""
+    """The tensor name before an index: the longest suffix of `written` that is one. The rest is subtracted or divided."""
     cuts = [
         0,
         *(m.end() for m in re.finditer(r"[-/]", written)),
@@ -94,12 +94,12 @@ def _named(written: str, lowered: Lowered) -> str:
 
 
 def _word(written: str) -> str:
-    """The name in the text if no tensor matches: all of it without a leading sign."""
+    """The name to report if no tensor matches: the text without a leading sign."""
     return written.lstrip("-")
 
 
 def compared(claim: str, table: Mapping[str, Dim]) -> tuple[Dim, str, Dim] | None:
-    """The two sizes that a (readable) claim compares, as its author wrote them; None for other claims."""
+    """The two sides of a claim as written, with the relation; None for other claims."""
     found = _COMPARISON.fullmatch(claim)
     try:
         return None if found is None else (parse_dim(found[1], table), found[2], parse_dim(found[3], table))

@@ -1,4 +1,6 @@
-"""Turns clashes of the walk into conflicts. Each has a minimal core, its nodes, and the chain that leads to it."""
+"""Builds conflicts (with core, message and repairs) from contradictions found by lowering. Each has a minimal core, its
+nodes, and the chain that leads to it.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,7 @@ def find_conflicts(
 
 
 def _repaired(conflict: Conflict, repairs: tuple[Repair, ...]) -> Conflict:
-    """The conflict with its repairs as the help of its finding."""
+    """The conflict with its repairs as help text."""
     help_ = ". Or: ".join(map(str, repairs))
     return replace(conflict, repairs=repairs, finding=replace(conflict.finding, help=help_))
 
@@ -74,7 +76,7 @@ def is_after_emptiness(lowered: Lowered, request: Request) -> bool:
 
 
 def find_contradiction(lowered: Lowered, numbers: Iterable[int]) -> Conflict:
-    """The conflict among conditions that hold one by one but not together. The walk did not detect it."""
+    """The conflict of constraints that contradict each other, found by the solver. The walk did not detect it."""
     from ..solve.core import minimal_cores
 
     candidates = sorted(set(numbers))
@@ -86,7 +88,7 @@ def find_contradiction(lowered: Lowered, numbers: Iterable[int]) -> Conflict:
 
 
 def _invalid(lowered: Lowered, clash: Clash, finder: Cores | None, trials: Repairs | None = None) -> Conflict:
-    """A node that is wrong by itself."""
+    """The conflict of a node that cannot run."""
     node = clash.node
     label = f"{clash.prefix}{node.label}" if node is not None else ""
     op_type = node.op_type if node is not None else ""
@@ -99,8 +101,8 @@ def _invalid(lowered: Lowered, clash: Clash, finder: Cores | None, trials: Repai
     core = tuple(c for c in learned if c.role == "assumption") or _granted(trials, clash)
     given = attributes_text(node) if node is not None else ()
     behind_it = () if trials is None else trials.stated_behind(clash)
-    told = [f"it fails where {lowered.constraints[i].cond}, as was stated" for i in behind_it]
-    notes = (*given, *told, _ending(lowered, core))
+    failures = [f"it fails where {lowered.constraints[i].cond}, as was stated" for i in behind_it]
+    notes = (*given, *failures, _ending(lowered, core))
     code = "SS202" if node is not None else "SS205"
     finding = Finding(code, clash.message, label, op_type, tuple(nodes), operands, notes=notes)
     message = f"{label}: {clash.message}" if label else clash.message
@@ -151,9 +153,9 @@ def _granted(trials: Repairs | None, clash: Clash) -> tuple[Constraint, ...]:
 
 
 def _behind(lowered: Lowered, indices: Iterable[int]) -> tuple[int, ...]:
-    """Conditions that fixed the sizes of input symbols used by these entries.
+    """Conditions that fixed the input sizes used by entries without symbols (``64 == 48``).
 
-    A condition that was read through the facts (``64 == 48``) does not name the symbol any more whose size they told.
+    A condition that was read through the facts (``64 == 48``) does not name the symbol any more whose size they decided.
     """
     entries = map(lowered.walk.state.log.__getitem__, indices)
     sites = [s for e in entries if not e.cond.free for s in sites_of(e, lowered)]
@@ -161,7 +163,7 @@ def _behind(lowered: Lowered, indices: Iterable[int]) -> tuple[int, ...]:
 
 
 def _learned(lowered: Lowered, sites: Iterable[Site], tracer: SiteTracer) -> tuple[int, ...]:
-    """Conditions that fixed input symbols behind these sites, where they are replaced by their values."""
+    """Conditions that fixed the input symbols from which these sites get their sizes."""
     names: set[str] = set()
     for site in sites:
         for link in tracer.links(site, to_inputs=True):
@@ -172,7 +174,7 @@ def _learned(lowered: Lowered, sites: Iterable[Site], tracer: SiteTracer) -> tup
 
 
 def _assumptions_title(stated: Sequence[str], core: Sequence[Constraint]) -> str:
-    """The title when the user's own assumptions take part."""
+    """Title of a conflict with the user's assumptions; empty without any."""
     if not stated:
         return ""
     quoted = [f"`{s}`" for s in stated]
@@ -198,7 +200,7 @@ def _notes(lowered: Lowered, core: Sequence[Constraint], entry: Entry) -> tuple[
 
 
 def _ending(lowered: Lowered, core: Iterable[Constraint]) -> str:
-    """That nothing runs, under the assumptions among these constraints."""
+    """Sentence: no input size runs, under the assumptions among these constraints."""
     assumptions = [c for c in core if c.role == "assumption"]
     assumed = [c.assumption for c in assumptions if not _is_of_filled(c)]
     never = _never(lowered)
@@ -208,19 +210,19 @@ def _ending(lowered: Lowered, core: Iterable[Constraint]) -> str:
 
 
 def _is_of_filled(constraint: Constraint) -> bool:
-    """True if the constraint is the assumption that an input is not empty, which no node states."""
+    """True if the constraint is the assumption that an input is not empty."""
     return constraint.role == "assumption" and not constraint.origin.node
 
 
 def _never(lowered: Lowered) -> str:
-    """That nothing runs: never, or not with what the user states."""
+    """Sentence: no input size runs, or none with the user's conditions."""
     return _NOT_SO if any(entry.role == "user" for entry in lowered.walk.state.log) else _NEVER
 
 
 def _steps_and_nodes(
     lowered: Lowered, indices: Iterable[int], meeting: int
 ) -> tuple[tuple[Step, ...], tuple[str, ...]]:
-    """In order: where each side's size comes from, what the other constraints say, where they meet."""
+    """Steps of the explanation: origin of each size, other constraints, and where they meet."""
     tracer = SiteTracer(lowered)
     steps: dict[str, Step] = {}
     nodes: dict[str, None] = {}

@@ -1,4 +1,4 @@
-"""Findings about wrong declarations: of computed tensors (`solve.stale_shapes`), and of inputs."""
+"""Findings about wrong declared shapes, of computed tensors and of inputs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def findings(analysis: Solved) -> Iterator[Finding]:
     """Findings: one per condition under which declared sizes are right, one per contradicted expression."""
     if analysis.request.opaque:
         law = analysis.again(bind={}, assume=(), opaque=frozenset())
-        yield from (o.finding() for o in opposed_by(law) if o.said in analysis.request.opaque)
+        yield from (o.finding() for o in opposed_by(law) if o.declared in analysis.request.opaque)
     outputs = {name for name, _ in analysis.model.graph.outputs}
     for stale in analysis.stale_shapes:
         first = stale.rows[0].origin
@@ -48,7 +48,7 @@ def findings(analysis: Solved) -> Iterator[Finding]:
 
 
 def title(analysis: Solved, stale: StaleShape) -> str:
-    """The first dim that is declared so, and what it is."""
+    """Title: the first wrongly declared dim, and the inferred one."""
     row = stale.rows[0]
     site = row.origin.sites[0]
     shape = analysis.simple_shapes.get(site.tensor)  # none of a graph whose trips are not followed one by one
@@ -56,15 +56,15 @@ def title(analysis: Solved, stale: StaleShape) -> str:
 
 
 def contradictions(analysis: Solved) -> list[str]:
-    """In words, every declared element type or shape that is not that of the tensor at any sizes."""
+    """Messages on declared element types and shapes that are wrong at all sizes."""
     return [note.message for note in analysis.walk.state.notes if note.kind in ("declared", "type")]
 
 
 def disagreements(analysis: Solved) -> list[str]:
-    """Text of each declared type or shape that disagrees with the tensor, always or at some sizes."""
+    """Messages on declared types and shapes that are wrong at all or at some sizes."""
     return contradictions(analysis) + [title(analysis, d) for d in analysis.stale_shapes]
 
 
 def stale_dims(analysis: Solved) -> frozenset[tuple[str, int | None]]:
-    """Tensors and axes that are declared so that it holds at some sizes only."""
+    """Dims (tensor, axis) whose declared size is right at some sizes only."""
     return frozenset((site.tensor, site.axis) for d in analysis.stale_shapes for site in d.sites)

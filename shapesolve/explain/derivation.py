@@ -1,4 +1,4 @@
-"""`explain`: how a tensor's shape came about, from the inputs to it."""
+"""`explain`: derivation of a tensor's shape, node by node from the inputs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Source(NamedTuple):
-    """An ``input`` or ``initializer`` that a shape starts from."""
+    """An input or initializer at the start of a derivation."""
 
     kind: str
     tensor: str
@@ -24,7 +24,7 @@ class Source(NamedTuple):
 
 
 class Operand(NamedTuple):
-    """A tensor that a node reads."""
+    """An input of a node, with its shape."""
 
     tensor: str
     shape: Shape | None
@@ -32,7 +32,7 @@ class Operand(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DerivationStep:
-    """One node on the way: what it read, what it made, and what it requires of its inputs."""
+    """One node of a derivation: inputs, output, and requirements."""
 
     node: str
     op_type: str

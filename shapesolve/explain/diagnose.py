@@ -1,4 +1,4 @@
-"""All findings of an analysis, ranked."""
+"""Collects all findings of an analysis, ranked."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ FINDERS: list[Finder] = []
 
 
 def finds(**codes: tuple[Severity, str]) -> Callable[[Finder], Finder]:
-    """Declare a function that finds something, and by code its severity and what it says in one line."""
+    """Decorator for a function that yields findings; `codes` are their severity and summary."""
     everything = sorted({**CODES, **codes}.items())
     CODES.clear()
     CODES.update(everything)
@@ -67,7 +67,7 @@ def finds(**codes: tuple[Severity, str]) -> Callable[[Finder], Finder]:
 
 
 def diagnose(analysis: Solved) -> tuple[Finding, ...]:
-    """Findings, errors first, then in graph order; equal ones once."""
+    """All findings, errors first, then in graph order, without duplicates."""
     if analysis.rejected_request:
         return tuple(c.finding for c in analysis.rejected_request)
     found = dict.fromkeys(
@@ -98,7 +98,7 @@ def _once(findings: Iterable[Finding]) -> Iterator[Finding]:
 
 
 def _merged(conflicts: Iterable[Conflict]) -> Iterator[Finding]:
-    """Conflicts of one node that say the same of different axes or operands, as one finding.
+    """One finding per node for conflicts that have the same text for different axes or operands.
 
     Nodes that fail no more with the repair of an earlier finding have the same cause: a note of that finding names them.
     """
@@ -143,12 +143,12 @@ def _joined(a: Finding, b: Finding) -> Finding:
 def _dead_branches(analysis: Solved) -> Iterator[Finding]:
     """Nodes inside a branch or a loop that cannot run: the model runs only where they are not reached."""
     tracer = SiteTracer(analysis.lowered)
-    told = {node for conflict in analysis.conflicts for node in conflict.nodes}
+    reported = {node for conflict in analysis.conflicts for node in conflict.nodes}
     for number, entry in enumerate(analysis.walk.state.log):
         if entry.guard.is_true or not entry.cond.is_false or entry.role != "requirement":
             continue
         origin = analysis.stated[number].origin
-        if origin.node not in told:
+        if origin.node not in reported:
             around = set(tracer.around(entry.prefix))
             way = _WAYS_ROUND.get(around.pop(), "") if len(around) == 1 else ""
             way = way or "it must not be reached"
@@ -190,18 +190,18 @@ def _stale_shapes(analysis: Solved) -> Iterator[Finding]:
 
 @finds()
 def _unranked(analysis: Solved) -> Iterator[Finding]:
-    """Findings for tensors of unknown rank, at the first one that no note explains."""
+    """Findings for tensors of unknown rank, at the first one without another explanation."""
     walk = analysis.walk
-    told = {
+    explained = {
         f"{note.prefix}{note.node.label}" for note in walk.state.notes if note.node is not None
     } | walk.state.failed
-    told.update(label for conflict in analysis.conflicts for label in conflict.nodes)
+    explained.update(label for conflict in analysis.conflicts for label in conflict.nodes)
     for name in (n for n, begins in analysis.lowered.unranked.items() if begins):
         node, prefix = walk.state.producers.get(name, (None, ""))
         if node is None:
             if name in analysis.inputs:
                 yield Finding("SS103", f"input {name} declares no shape, and no node tells its rank")
-        elif f"{prefix}{node.label}" not in told:
+        elif f"{prefix}{node.label}" not in explained:
             label = f"{prefix}{node.label}"
             title = f"the rank of {name} is not known: it depends on data, or no rule gives it"
             yield Finding("SS103", title, label, node.op_type, (label,))
@@ -215,18 +215,18 @@ def _registration(node: Node) -> str:
     )
 
 
-def _told_size(size: Dim) -> str:
-    """A side of a broadcast, for a title."""
+def _size_text(size: Dim) -> str:
+    """A size of a broadcast as text for a title."""
     text = str(size)
     return f"`{text}`" if is_short(text) else "a size too long to read here"
 
 
 @finds(SS302=("info", "what a node needs is not decided by the sizes of the inputs"))
 def _undecided(analysis: Solved) -> Iterator[Finding]:
-    """Conditions on data: no size of an input is excluded, and yet the model may fail."""
+    """Findings for requirements on data that input sizes do not decide."""
     if analysis.conflicts or analysis.contract.impossible:
         return
-    told = {  # with a finding of their own
+    reported = {  # with a finding of their own
         (node, left.free | right.free)
         for a in analysis.ambiguities
         for left, right in (a.pair,)
@@ -238,7 +238,7 @@ def _undecided(analysis: Solved) -> Iterator[Finding]:
         own = next((c for c in needs if c.cond is term.cond), needs[-1] if needs else None)
         if own is None or own.cond.is_false:  # of what never runs, another finding tells
             continue
-        if (own.node, term.cond.free) not in told:
+        if (own.node, term.cond.free) not in reported:
             groups.setdefault((own.node, own.op_type, own.rule), []).append(term)
     reasons = analysis.walk.state.reasons
     for (node, op_type, rule), terms in groups.items():
@@ -256,16 +256,16 @@ def _undecided(analysis: Solved) -> Iterator[Finding]:
 
 
 def _quoted(text: str) -> str:
-    """As a shell takes it for one word."""
+    """The text quoted for a shell."""
     return f'"{text}"' if _HARMLESS.fullmatch(text) else shlex.quote(text)
 
 
-def _may_be_assumed(said: str, analysis: Solved) -> bool:
-    """True if it speaks of inputs only, and the model accepts sizes of at least 2 at which it holds."""
-    if not said:
+def _may_be_assumed(text: str, analysis: Solved) -> bool:
+    """True if the text is a condition on inputs that some accepted sizes of at least 2 satisfy."""
+    if not text:
         return False
-    cond = parse_cond(said, analysis.symbols)
-    if not is_short(said) or sum(a.kind not in _PLAIN for a in atoms_of(cond)) > 1:
+    cond = parse_cond(text, analysis.symbols)
+    if not is_short(text) or sum(a.kind not in _PLAIN for a in atoms_of(cond)) > 1:
         return False  # nobody could say whether that is so
     if not cond.free <= analysis.symbols.keys():
         return False
@@ -296,13 +296,13 @@ def _restricted(analysis: Solved) -> Iterator[Finding]:
 
 
 def _of_the_model(found: Iterable[Finding], analysis: Solved) -> Iterator[Finding]:
-    """Drops findings caused only by the user's sizes: their nodes have no finding in the unbound analysis."""
-    told: set[str] | None = None
+    """Drops findings that are caused only by sizes that the user bound."""
+    nodes: set[str] | None = None
     for finding in found:
-        if told is None:
+        if nodes is None:
             unbound = analysis.again(bind={})
-            told = {n for f in _restricted(unbound) for n in f.nodes}
-        if not finding.nodes or not told.isdisjoint(finding.nodes):
+            nodes = {n for f in _restricted(unbound) for n in f.nodes}
+        if not finding.nodes or not nodes.isdisjoint(finding.nodes):
             yield finding
 
 
@@ -318,7 +318,7 @@ def _ambiguities(analysis: Solved) -> Iterator[Finding]:
         where = "" if sites == 1 else f" ({sites} nodes, this one first)"
         yield Finding(
             "SS301",
-            f"it is not known whether {_told_size(left)} equals {_told_size(right)} in a broadcast{where}",
+            f"it is not known whether {_size_text(left)} equals {_size_text(right)} in a broadcast{where}",
             first,
             opens[first].node.op_type,
             tuple(a.sites),
@@ -345,7 +345,7 @@ def _unread(analysis: Solved) -> Iterator[Finding]:
 
 @finds(SS501=("info", "something was assumed that the model does not decide"))
 def _assumed(analysis: Solved) -> Iterator[Finding]:
-    told: set[Cond] = set()
+    assumed: set[Cond] = set()
     for name, value in analysis.bindings.items():
         why = analysis.bindings.why(name)
         if why.assumption:
@@ -358,10 +358,10 @@ def _assumed(analysis: Solved) -> Iterator[Finding]:
                 nodes=nodes,
                 notes=tuple(f"{c.origin.node} needs {c.cond}: {c.origin.rule}" for c in why.constraints[:3]),
             )
-            told.update(c.cond for c in why.constraints if c.role == "assumption")
+            assumed.update(c.cond for c in why.constraints if c.role == "assumption")
     granted: dict[str, list[Constraint]] = {}
     for c in analysis.stated.role("assumption"):
-        if c.cond not in told:
+        if c.cond not in assumed:
             granted.setdefault(c.assumption, []).append(c)
     for text, same in granted.items():
         origin = same[0].origin

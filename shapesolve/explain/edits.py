@@ -1,4 +1,4 @@
-"""Edits of an ONNX model: the small changes, in one place each, that may undo an export error.
+"""Enumerates small edits of an ONNX model that may undo an export error.
 
 Candidates lie in the cone of influence of a failing node: an attribute (an order of axes, an axis, an element type), an
 element of a stored shape or bound, a size of a weight, the order of two operands, an axis more or less. What a number has to
@@ -37,7 +37,7 @@ Stored = Mapping[str, "tuple[Elem, ...] | OtherShape"]
 
 @dataclass(frozen=True)
 class Edit:
-    """One small change of a model.
+    """A small change of a model: replaced nodes, or other elements or shapes of stored tensors.
 
     Attributes:
         subject: the node or the tensors that are changed.
@@ -60,12 +60,12 @@ class Edit:
 
     @property
     def is_open(self) -> bool:
-        """True if it frees a number, for the constraints to fix."""
+        """True if the edit replaces a number by a free symbol, whose value the constraints determine."""
         freed = (now.dims if isinstance(now, OtherShape) else now for now in self.stored.values())
         return bool(self.computed) or any(None in now for now in freed)
 
     def applied(self, model: Model) -> Model:
-        """The model with its nodes changed; elements and shapes of stored tensors go into the `Request`."""
+        """The model with the edit's nodes; stored tensors are replaced through the `Request`."""
         if self.node is None:
             return model
         graph = model.graph
@@ -94,7 +94,7 @@ def edits(node: Node, lowered: Lowered, *, by_itself: bool = False) -> Iterator[
 
 
 def _cone(node: Node, lowered: Lowered) -> Iterator[Node]:
-    """Nodes behind a node, nearest first."""
+    """The nodes from which a node's inputs are computed, nearest first."""
     waiting, seen = deque(node.inputs), set(node.inputs)
     while waiting:
         made = lowered.walk.state.producers.get(waiting.popleft())
@@ -148,7 +148,7 @@ def _attributes(node: Node, lowered: Lowered, types: Sequence[int]) -> Iterator[
 
 
 def _operands(node: Node, lowered: Lowered) -> Iterator[Edit]:
-    """The first two operands of a product in the other order."""
+    """Edit that swaps the first two operands of a product."""
     rule = lowered.rule(node, "")
     if rule is not None and rule.advice == "product" and len(node.inputs) == 2:
         proto = _copy(node)
@@ -164,7 +164,7 @@ def _operands(node: Node, lowered: Lowered) -> Iterator[Edit]:
 
 
 def _elements(node: Node, lowered: Lowered) -> Iterator[Edit]:
-    """Elements of the stored tensors that it reads as data: each freed, and neighbours exchanged."""
+    """Edits of stored tensors read as data: one element freed, or neighbouring elements swapped."""
     for i in lowered.data_inputs(node, ""):
         name = node.inputs[i] if i < len(node.inputs) else ""
         value = lowered.values.get(name) if name and lowered.is_stored(name) else None
@@ -190,7 +190,7 @@ def _elements(node: Node, lowered: Lowered) -> Iterator[Edit]:
 
 
 def _sizes(node: Node, lowered: Lowered) -> Iterator[Edit]:
-    """Edits of the shapes of stored operands: the last two axes exchanged, or one size freed.
+    """Edits of shapes of stored operands: last two axes swapped, or one size freed.
 
     Tensors of one shape are changed together, too.
     """
@@ -231,7 +231,7 @@ def _beside(node: Node, lowered: Lowered, by_itself: bool) -> Iterator[Edit]:
 
 
 def _orders(rank: int) -> Iterator[list[int]]:
-    """Axis orders that exports get wrong: channels last and channels first, and any two exchanged."""
+    """Axis permutations that exports get wrong: channels first or last, and swapped axes."""
     if not 1 < rank <= MAX_RANK:
         return
     if rank > 3:
@@ -246,7 +246,7 @@ def _orders(rank: int) -> Iterator[list[int]]:
 def _between(
     node: Node, name: str, lowered: Lowered, text: str, axes: int | None = None, perm: Sequence[int] = ()
 ) -> Edit:
-    """A node between a tensor and the failing node."""
+    """Edit that inserts a node between a tensor and the failing node."""
     graph = lowered.model.graph
     taken = {n for other in graph.nodes for n in (*other.inputs, *other.outputs)} | graph.initializers.keys()
     result = f"{name}_changed"
@@ -297,7 +297,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _types_around(node: Node, lowered: Lowered) -> Iterator[int]:
-    """Element types of the other operands of its readers, then of its own inputs."""
+    """Element types to try: those of other operands of the reading nodes, then of the own inputs."""
     made = set(node.outputs)
     for other in lowered.model.graph.nodes:
         if not made.isdisjoint(other.inputs):

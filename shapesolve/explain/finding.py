@@ -1,4 +1,4 @@
-"""Findings: what an analysis has to say about a model, as data. Text is made in `report`.
+"""`Finding`, `Conflict` and `Violation`: results of an analysis for people, as data. Text is made in `report`.
 
 Codes are stable: SS1xx what is not known, SS2xx what cannot run, SS3xx what is open, SS4xx what the graph fixes,
 SS5xx what was assumed.
@@ -43,7 +43,7 @@ CODES: dict[str, tuple[Severity, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One link of a chain: text about a tensor at a node, and the nodes that the text names."""
+    """One step of an explanation: text about a tensor at a node, and the nodes named in it."""
 
     node: str
     op_type: str
@@ -54,7 +54,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A finding: a stable code, the place and a title. Also the reason (``steps`` and ``notes``) and advice (``help``).
+    """A finding about a model: stable code, node, and title. Also the reason (``steps`` and ``notes``) and advice (``help``).
 
     `nodes` are all that take part. `runs` and `fails` are sizes of the inputs at which a restricted model runs, and the nearest
     at which it does not. `constants` are stored tensors that hold a size of the example.
@@ -80,9 +80,9 @@ class Finding:
 
     @property
     def named(self) -> tuple[str, ...]:
-        """The nodes that the finding's story names; all that take part where it tells none."""
-        told = [n for step in self.steps for n in step.nodes]
-        return tuple(dict.fromkeys(n for n in (self.node, *(told or self.nodes)) if n))
+        """The nodes named in the finding's steps; without steps all nodes involved."""
+        shown = [n for step in self.steps for n in step.nodes]
+        return tuple(dict.fromkeys(n for n in (self.node, *(shown or self.nodes)) if n))
 
     def __str__(self) -> str:
         where = f" at {self.node}" if self.node else ""
@@ -91,7 +91,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Conditions that cannot hold together: the nodes that are behind them, and a message in words.
+    """Conditions that cannot hold together: their nodes, and a message.
 
     `stated` are the conditions as the analysis met them, over the dims of the inputs, read through what it had learned.
     """

@@ -1,4 +1,4 @@
-"""The sizes that tensors have at given sizes of the inputs, by what nodes make of them alone.
+"""`GivenSizes`: sizes of all tensors at given input sizes, computed from definitions alone.
 
 `Lowered.shapes` is read through what nodes require: where sizes break a requirement, what it says there is not what a node
 gets.
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class GivenSizes:
-    """The rows of the system are made when a tensor is asked for that is no input."""
+    """Sizes of tensors at given input sizes, also at sizes that are not accepted."""
 
     def __init__(self, lowered: Lowered, system: ConstraintSystem) -> None:
         self.lowered, self._content = lowered, system.content
@@ -28,7 +28,9 @@ class GivenSizes:
         self._found: dict[str, int] = {}
 
     def text(self, tensor: str, sizes: Mapping[str, int]) -> str:
-        """``name [2, 3]``, or ``name = [2, -1]`` of a few numbers. Undetermined sizes are shown by name, or as ``?``."""
+        """Text of a tensor at these sizes: ``name [2, 3]``, or ``name = [2, -1]`` for few numbers. Undetermined sizes
+        are shown by name, or as ``?``.
+        """
         shape = self.lowered.shapes.get(tensor)
         if shape is None:
             return tensor
@@ -46,7 +48,7 @@ class GivenSizes:
         return f"{tensor} [{', '.join(found)}]"
 
     def _held(self, tensor: str) -> str:
-        """The numbers in a small tensor; empty where not all are known."""
+        """Text of the elements of a small tensor; empty if not all are known."""
         known = self._content.walk.state.tensors.get(tensor)
         value = known.value if isinstance(known, Tensor) else None
         elems = () if value is None or value.elems is None else value.elems
@@ -60,7 +62,7 @@ class GivenSizes:
         return str(sizes if value.shape else sizes[0])
 
     def _made(self, tensor: str, rank: int) -> list[str]:
-        """The sizes that a tensor is given, by definitions alone."""
+        """The sizes of a tensor as text, by definitions alone."""
         names = [self._content.walk.variable(tensor, axis).name or "" for axis in range(rank)]
         self._find(names)
         composed = self._content.composition.sizes if not self._found.keys() >= set(names) else {}
@@ -69,7 +71,7 @@ class GivenSizes:
         ]
 
     def _at(self, dim: Dim | None) -> str:
-        """A size over those of the inputs, as far as it is decided."""
+        """A size as text at the given input sizes; "?" if it is not determined."""
         try:
             left = None if dim is None else dim.subs(self._sizes or {})
         except ZeroDivisionError:
@@ -77,7 +79,7 @@ class GivenSizes:
         return "?" if left is None or not left.free <= self.lowered.symbols.keys() else str(left)
 
     def _find(self, names: Iterable[str]) -> None:
-        """Work out these variables, those first that they are made of."""
+        """Computes the values of these variables, those in their definitions first."""
         waiting, opened = list(names), set[str]()
         while waiting:
             name = waiting[-1]

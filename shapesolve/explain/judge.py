@@ -1,4 +1,4 @@
-"""Judges claims: answers of the prover are checked against the model before they are reported.
+"""Answers claims by proof, and confirms each answer by analyzing the model at its sizes.
 
 A proof that rests on a default or on the `broadcast` mode is tried without these, and names them if it fails then. A
 refutation is believed when the sizes that it found are accepted, and the model analyzed anew with these sizes refutes
@@ -40,7 +40,9 @@ class Claim:
         self._places = dict(_places(meant, self._generated)) if self._generated else {}
 
     def at(self, other: Solved) -> tuple[Cond, Sides | None] | None:
-        """The claim in terms of `other`, and the dims it compares. None if `other` lacks a dim or symbol of it."""
+        """The claim parsed over the symbols of `other`, with the dims that it compares. None if `other` lacks a dim or
+        symbol of it.
+        """
         shapes = {n: (other.shapes.get(t, ()), axis) for n, (t, axis) in self._places.items()}
         there = {
             n: shape[axis] for n, (shape, axis) in shapes.items() if axis < len(shape)
@@ -67,7 +69,7 @@ class Claim:
 
 
 def _places(a: Solved, names: Iterable[str]) -> Iterator[tuple[str, tuple[str, int]]]:
-    """Places (tensor, axis) of dims that are exactly these symbols."""
+    """For each symbol, a tensor axis whose size is that symbol."""
     wanted = set(names)
     for tensor, shape in a.shapes.items():
         for axis, d in enumerate(shape):
@@ -77,7 +79,7 @@ def _places(a: Solved, names: Iterable[str]) -> Iterator[tuple[str, tuple[str, i
 
 
 def judge(a: Solved, stated: str | Cond | tuple[Dim, Dim]) -> Proof:
-    """Judges if the claim is true for every input that the model accepts."""
+    """Proves or refutes a claim for every input that the model accepts."""
     claim = Claim(stated, a)
     if a.stuck:
         return Unknown(reason=_NOTHING_RUNS)
@@ -93,12 +95,12 @@ def judge(a: Solved, stated: str | Cond | tuple[Dim, Dim]) -> Proof:
 
 
 def _without_defaults(a: Solved, claim: Claim, proof: Proved) -> Proof:
-    """The proof with the names of the assumptions that it needs. Unchanged if it needs none."""
+    """The proof, with the assumptions that it depends on. Unchanged if it needs none."""
     return replace(proof, assumptions=_needed(a, lambda other: _holds(other, claim)))
 
 
 def _needed(a: Solved, holds: Callable[[Solved], bool]) -> tuple[str, ...]:
-    """Assumptions (of the `broadcast` mode, or of a default) that the result of an analysis depends on."""
+    """Assumptions (broadcast mode, default values) without which a result does not hold."""
     granted = {c.cond: c.assumption for c in a.stated.role("assumption")}
     if not granted and not a.defaults:
         return ()
@@ -115,12 +117,12 @@ def _needed(a: Solved, holds: Callable[[Solved], bool]) -> tuple[str, ...]:
 
 
 def bare(a: Solved) -> Solved:
-    """The analysis without assumptions of the `broadcast` mode or of defaults. The user's stay."""
+    """The analysis repeated without assumptions on broadcasts and default values. The user's stay."""
     return a.again(granted=False, untaken=frozenset(a.defaults))
 
 
 def _granting(a: Solved, granted: Iterable[Cond | str]) -> Solved:
-    """The analysis without the assumptions that it made by itself, but for these. The user's stay."""
+    """The analysis repeated with no assumptions except these. The user's stay."""
     granted = list(granted)
     conds = [g for g in granted if isinstance(g, Cond)]
     untaken = frozenset(a.defaults).difference(g for g in granted if isinstance(g, str))
@@ -134,24 +136,24 @@ def _holds(other: Solved, claim: Claim) -> bool:
 
 
 class Bounds(tuple[int | None, int | None]):
-    """Lower and upper bound (None: unbounded), and the `assumptions` that they rest on, in words."""
+    """Lower and upper bound (None: unbounded), with the `assumptions` they depend on."""
 
     assumptions: tuple[str, ...]
 
     def __new__(cls, bounds: tuple[int | None, int | None], assumptions: tuple[str, ...] = ()) -> Self:
-        """These bounds."""
+        """A pair of bounds with assumptions."""
         made = super().__new__(cls, bounds)
         made.assumptions = assumptions
         return made
 
 
 class Divisor(int):
-    """A number that divides a dim, and the `assumptions` that this rests on, in words."""
+    """A number that divides a dim, with the `assumptions` this depends on."""
 
     assumptions: tuple[str, ...]
 
     def __new__(cls, number: int, assumptions: tuple[str, ...] = ()) -> Self:
-        """This number."""
+        """A divisor with assumptions."""
         made = super().__new__(cls, number)
         made.assumptions = assumptions
         return made
@@ -168,7 +170,7 @@ def divisor_of(a: Solved, dim: str | Dim) -> Divisor:
 
 
 def _quantity(a: Solved, dim: str | Dim, ask: Callable[[Solved, Dim], T]) -> tuple[T, tuple[str, ...]]:
-    """The quantity of a dim that `ask` returns, and the names of the assumptions it depends on."""
+    """Result of `ask` for a dim, with the assumptions it depends on."""
     found = ask(a, read_dim(dim, a.lowered))
 
     def same(other: Solved) -> bool:
@@ -186,7 +188,8 @@ def _quantity(a: Solved, dim: str | Dim, ask: Callable[[Solved, Dim], T]) -> tup
 
 
 def _confirmed(a: Solved, claim: Claim, proof: Refuted) -> Proof:
-    """The refutation with sizes of all inputs. They must be accepted and refute the claim when they are bound.
+    """The refutation, confirmed by an analysis at its sizes and completed to all inputs. They must be accepted and
+    refute the claim when they are bound.
 
     Where generated symbols take part, other sizes are tried too: what the solver chose for these may never occur.
     """

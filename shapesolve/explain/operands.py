@@ -1,4 +1,4 @@
-"""The operands of a node's condition: sizes, or elements of a tensor that the node reads as data."""
+"""Sites: operands of a node's condition, as sizes or as elements, and their tracing."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ IDLE = frozenset((-1, 0, 1))
 
 
 def size_at(site: Site, lowered: Lowered) -> Dim | None:
-    """The size or element that stands there, when it is known."""
+    """The size or element at a site; None if unknown."""
     if site.axis is None:
         return None
     if site.data:
@@ -35,7 +35,7 @@ def size_at(site: Site, lowered: Lowered) -> Dim | None:
 
 
 def sites_of(entry: Entry | Open, lowered: Lowered) -> tuple[Site, ...]:
-    """The sites of one stated condition, or of an open broadcast."""
+    """The sites of a stated condition or ambiguous broadcast."""
     node = entry.node
     if node is None:
         return ()
@@ -52,7 +52,7 @@ def sites_of(entry: Entry | Open, lowered: Lowered) -> tuple[Site, ...]:
 
 
 def input_sites(node: Node, prefix: str, lowered: Lowered) -> tuple[Site, ...]:
-    """All inputs of a node, as a whole."""
+    """All inputs of a node as sites."""
     data = lowered.data_inputs(node, prefix)
     return tuple(
         Site(lowered.full_name(name, prefix), None, i in data) for i, name in enumerate(node.inputs) if name
@@ -65,17 +65,17 @@ def holding_text(tensor: str, lowered: Lowered) -> str:
 
 
 def sides_of(entry: Entry | Open, lowered: Lowered, also: Site | None = None) -> tuple[Site, ...]:
-    """The first tensors of a condition, then `also`. If there is only one, also the node's other inputs."""
+    """Sites to show for a condition: one per tensor, then `also`. If there is only one, also the node's other inputs."""
     sites = sites_of(entry, lowered)
     if len({s.tensor for s in sites}) < 2 and entry.node is not None:
         sites = (*sites, *input_sites(entry.node, entry.prefix, lowered))
-    told = {s.tensor: s for s in sites}
-    shown = list(told.values())[:MAX_LISTED]
+    by_tensor = {s.tensor: s for s in sites}
+    shown = list(by_tensor.values())[:MAX_LISTED]
     return tuple(shown if also is None or also.tensor in {s.tensor for s in shown} else [*shown, also])
 
 
 def held_text(value: Value | None) -> str:
-    """The same of what is known of its elements."""
+    """Text of the elements of a value: a list, or bounds; empty if nothing is known."""
     if value is None:
         return ""
     elems = value.elems
@@ -89,10 +89,12 @@ def held_text(value: Value | None) -> str:
 
 
 class SiteTracer(Tracer):
-    """Traces a site backwards. Sizes are traced as by `Tracer`, elements through the arithmetic that made them."""
+    """Traces a site (size or element of a tensor) to the nodes and inputs it comes from. Sizes are traced as by
+    `Tracer`, elements through the arithmetic that made them.
+    """
 
     def links(self, site: Site, *, to_inputs: bool = False) -> list[Link]:
-        """Links from the site backwards; to the node that computes it, or (``to_inputs``) on to the inputs."""
+        """Links from a site backwards to the node that computes it, or (``to_inputs``) to the inputs."""
         if not site.data:
             return self.chain(site.tensor, site.axis, to_inputs=to_inputs)
         size, value = size_at(site, self.lowered), self.lowered.values.get(site.tensor)
@@ -113,7 +115,7 @@ class SiteTracer(Tracer):
         return tuple(found)
 
     def rank_makers(self, site: Site) -> tuple[str, ...]:
-        """Nodes that decide the rank of a tensor: those that computed the shape argument of what made it."""
+        """Nodes that computed the shape argument which determines the rank of a tensor."""
         made = self.walk.state.producers.get(site.tensor)
         while made is not None:
             node, prefix = made
@@ -127,7 +129,7 @@ class SiteTracer(Tracer):
         return ()
 
     def owners(self, prefix: str) -> tuple[str, ...]:
-        """The nodes whose subgraphs or bodies a scope is in, the inner one first."""
+        """Labels of the nodes around a scope (If, Loop, function call), innermost first."""
         found = []
         while prefix:
             inside, prefix = prefix.rstrip("/"), ""
@@ -139,17 +141,19 @@ class SiteTracer(Tracer):
         return tuple(found)
 
     def around(self, prefix: str) -> list[Bodies]:
-        """Execution kinds of the graphs around a scope, innermost first. Functions are not counted."""
+        """Kinds of the subgraphs around a scope (branch, loop ...), innermost first. Functions are not counted."""
         rules = (self.lowered.rule(*self.scopes[label]) for label in self.owners(prefix))
         return [rule.bodies for rule in rules if rule is not None and rule.bodies]
 
     @cached_property
     def scopes(self) -> dict[str, tuple[Node, str]]:
-        """Label of every node -> the node, and the scope that it is in."""
+        """For each node label, the node and its scope."""
         return {f"{at}{node.label}": (node, at) for node, at in self.walk.state.producers.values()}
 
     def behind(self, entry: Entry) -> tuple[str, ...]:
-        """Nodes behind all sides of a condition. If it names only one tensor, nodes behind all inputs of its node."""
+        """Nodes from which the sites of a condition are computed. If it names only one tensor, nodes behind all inputs
+        of its node.
+        """
         sites = sites_of(entry, self.lowered)
         if len({s.tensor for s in sites}) < 2 and entry.node is not None:
             sites = (*sites, *input_sites(entry.node, entry.prefix, self.lowered))

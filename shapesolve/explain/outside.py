@@ -30,7 +30,7 @@ def find_outside(free: Solved, bound: Solved) -> tuple[Conflict, ...]:
 
 
 def _stated(free: Solved, bound: Solved) -> Iterator[tuple[Cond, str]]:
-    """The conditions that the user stated, each with its text."""
+    """The conditions of the user, each with its text."""
     symbols = free.symbols
     for name, size in bound.request.bind.items():
         if name in symbols:
@@ -125,6 +125,6 @@ def _accepted(free: Solved, bound: Solved, sizes: Mapping[str, int]) -> dict[str
 
 
 def _with(term: Term, given: Mapping[str, int], name: str, full: Mapping[str, int]) -> str:
-    """The sizes that were solved for, of the names that the term ties."""
+    """Text of the sizes in `full` of other symbols of the term."""
     solved = [f"{n} = {full[n]}" for n in term.symbols if n in full and n not in given and n != name]
     return f" with {' and '.join(solved)}" if solved else ""

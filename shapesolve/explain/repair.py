@@ -2,7 +2,7 @@
 
 Each candidate of `edits` is lowered once with the whole model. One is a repair when no node fails, or only nodes that fail
 for another reason, and no input gets a size or a relation that it had not. Numbers that an edit frees must come out as
-one number; a weight may have the size of a sibling. Of several repairs the one is told that changes least: a value before a
+one number; a weight may have the size of a sibling. Of several repairs the one that changes least is reported: a value before a
 node, one tensor before several, what makes a node like its siblings before what makes it a stranger, near before far.
 """
 
@@ -47,7 +47,7 @@ class Repair(NamedTuple):
 
     @property
     def derives(self) -> bool:
-        """True for stored elements that become sizes of inputs."""
+        """True if the edit replaces stored elements by sizes of inputs."""
         stored = (now for now in self.edit.stored.values() if not isinstance(now, OtherShape))
         return any(isinstance(e, Dim) and bool(e.terms) for elems in stored for e in elems)
 
@@ -56,7 +56,7 @@ class Repair(NamedTuple):
 
 
 class Repairs:
-    """Searches repairs for the clashes of one lowered model, within one budget of lowered nodes."""
+    """Searches repairs for one lowered model, within a budget of lowered nodes."""
 
     def __init__(self, lowered: Lowered, request: Request) -> None:
         self.lowered, self.request = lowered, request
@@ -66,7 +66,7 @@ class Repairs:
         self._asked = self._needs(lowered)
 
     def of(self, clash: Clash) -> tuple[Repair, ...]:
-        """The best repairs of a clash, best first; none where no edit leaves nothing broken."""
+        """The best repairs of a failure, best first; empty if no edit removes it."""
         place = place_of(clash, self.lowered)
 
         def mended(after: Lowered) -> bool:
@@ -76,7 +76,7 @@ class Repairs:
         return self._best(clash.node, clash.prefix, mended, by_itself=clash.entry is None)
 
     def of_limit(self, entry: Entry, names: Iterable[str]) -> tuple[Repair, ...]:
-        """The best repairs that remove a condition which ties these names to a number or to each other.
+        """The best repairs that remove a condition on these symbols.
 
         One size may be what the model is for. An edit counts only if it asks nothing of any size that was not asked before,
         and if it computes a constant from sizes, gives its node as many siblings as before, changes a node that has none, or
@@ -150,11 +150,11 @@ class Repairs:
         return tuple(best.values())[:MAX_EXAMPLES]
 
     def _is_late(self, place: int) -> bool:
-        """True if the trials lowered as many nodes as those of edits of this rank may for limits."""
+        """True if the budget for repairs of restrictions is used up for edits of this rank."""
         return (MAX_LOWERED - self._left) * (4 if place > 1 else 1) >= MAX_FOR_LIMITS
 
     def _tried(self, edit: Edit) -> Iterator[tuple[Edit, Lowered]]:
-        """The edit with its freed sizes settled, and the model lowered with it.
+        """The edit with values for its freed numbers, and the model lowered with it.
 
         A weight whose size the constraints leave open is tried with the sizes of its siblings.
         """
@@ -167,7 +167,7 @@ class Repairs:
                 yield one, self._lowered(one)
 
     def _as_siblings(self, edit: Edit) -> Iterator[Edit]:
-        """The edit of one weight with sizes of weights that differ in this axis alone, most frequent first."""
+        """Edits that give a weight the shape of similar weights, most frequent shape first."""
         for name, now in edit.stored.items():
             if (
                 len(edit.stored) == 1
@@ -187,7 +187,7 @@ class Repairs:
 
     @staticmethod
     def _needs(lowered: Lowered, node: Node | None = None) -> set[Cond]:
-        """Requirements (of one node) that tie sizes to numbers or to each other and that small sizes break."""
+        """Equations on sizes that the nodes (or one node) require and that some small sizes break."""
         found: set[Cond] = set()
         for e in lowered.walk.state.log:
             if node is not None and (e.node is None or e.prefix or e.node.label != node.label):
@@ -199,17 +199,17 @@ class Repairs:
         return found
 
     def _place(self, edit: Edit) -> int:
-        """Rank of an edit for trials: 0 if it leaves as many siblings, 1 if fewer, 2 for a new node."""
+        """Priority of an edit: 0 if it makes the model more uniform, 1 if less, 2 for a new node."""
         return 2 if edit.cost > 1 else int(self._siblings(edit) < 0)
 
     def _is_known(self, edit: Edit) -> bool:
-        """True if other nodes are as the edited one is afterwards, or it is the only one of its kind."""
+        """True if the edited node equals other nodes, or the original equals none."""
         assert edit.node is not None
         after, before = (self._alike[self._signature(n)] for n in (edit.nodes[-1], edit.node.proto))
         return after > 0 or before == 1
 
     def _siblings(self, edit: Edit) -> int:
-        """Places of the model that are as the edited one is afterwards, less those that are as it is now."""
+        """Number of nodes or weights equal to the edited one, minus those equal to the original."""
         if edit.node is not None and edit.cost == 1:
             return (
                 self._alike[self._signature(edit.nodes[-1])] - self._alike[self._signature(edit.node.proto)]
@@ -224,13 +224,13 @@ class Repairs:
         return 0
 
     def _count(self, wanted: tuple[object, ...], own: object) -> int:
-        """Count of stored tensors with these sizes or elements, other than its own where None matches any."""
+        """Number of stored tensors with these sizes or elements; None in `wanted` matches any."""
         if None not in wanted:
             return self._alike[wanted]
         return max((count for _, count in self._fitting(wanted, own)), default=0)
 
     def _fitting(self, wanted: tuple[object, ...], own: object) -> Iterator[tuple[Any, int]]:
-        """Sizes or elements of stored tensors that match, other than its own, with their counts."""
+        """Sizes or elements of stored tensors that match `wanted` and differ from `own`, with counts."""
         for held, count in self._alike.items():
             if held == own or not isinstance(held, tuple) or len(held) != len(wanted):
                 continue
@@ -239,7 +239,9 @@ class Repairs:
 
     @cached_property
     def _alike(self) -> Counter[object]:
-        """Counts of equal signatures. These are operators with attributes and stored inputs, and stored shapes and elements."""
+        """Counts of equal nodes, shapes and elements in the model. These are operators with attributes and stored
+        inputs, and stored shapes and elements.
+        """
         low = self.lowered
         found = Counter[object](self._signature(n.proto) for n in low.model.graph.nodes)
         for name, shape in low.shapes.items():
@@ -257,20 +259,20 @@ class Repairs:
     # ------------------------------------------------------------------ assumptions
 
     def granted_behind(self, clash: Clash) -> tuple[Constraint, ...]:
-        """The assumptions of the `broadcast` mode, if the clash rests on them."""
+        """Assumptions on broadcasts without which the failure does not occur."""
         granted = self.lowered.constraints.role("assumption")
         if not granted or not self.request.granted or place_of(clash, self.lowered) in self._certain:
             return ()
         return tuple(granted)
 
     def stated_behind(self, clash: Clash) -> tuple[int, ...]:
-        """Indices of the user's conditions without which the node does not fail. Sizes that decide a rank are included."""
+        """Indices of the user's conditions without which the failure does not occur. Sizes that decide a rank are included."""
         place = place_of(clash, self.lowered)
         return tuple([number for number, places in self._without_each.items() if place not in places])
 
     @cached_property
     def _without_each(self) -> dict[int, set[Place]]:
-        """Places that fail without one of the user's conditions, by its number in the log."""
+        """For each condition of the user, the failures that occur without it."""
         request, symbols = self.request, self.lowered.symbols
         if len(request.bind) + len(request.assume) > MAX_STATED:
             return {}
@@ -292,20 +294,20 @@ class Repairs:
 
     @cached_property
     def _certain(self) -> set[Place]:
-        """Places that fail without any assumption."""
+        """Failures that occur without any assumption."""
         bare = lower_model(self.lowered.model, self.request._replace(granted=False))
         return {place_of(c, bare) for c in bare.walk.state.clashes}
 
 
 def place_of(clash: Clash, lowered: Lowered) -> Place:
-    """The node that fails and the reason: the same before and after an edit elsewhere."""
+    """Identity of a failure: node and reason, the same before and after an edit elsewhere."""
     label = clash.node.label if clash.node is not None else ""
     why = clash.message if clash.entry is None else lowered.walk.state.log[clash.entry].why
     return f"{clash.prefix}{label}", str(why)
 
 
 def _settled(edit: Edit, after: Lowered, before: Lowered) -> Edit | None:
-    """The edit with the only size that its constraints allow for what it freed, 1 excluded. None if there are several."""
+    """The edit with its freed number replaced by the only value possible; None if it is not unique."""
     stored: dict[str, tuple[Elem, ...] | OtherShape] = {}
     sizes: list[Dim] = []
     for name, now in edit.stored.items():
@@ -344,7 +346,7 @@ def _element_at(tensor: str, at: int, lowered: Lowered) -> Elem:
 
 
 def _only(size: Dim, lowered: Lowered) -> Dim | None:
-    """The size itself if the inputs determine it, else the only number other than 1 that it can be."""
+    """The size if inputs determine it, else its only possible value other than 1; else None."""
     if size.free <= lowered.symbols.keys():
         return size
     name = size.name
@@ -361,7 +363,7 @@ def _only(size: Dim, lowered: Lowered) -> Dim | None:
 
 
 def _at(cond: Cond, sizes: Mapping[str, int]) -> Cond:
-    """The condition at these sizes; as it is where it divides by 0."""
+    """The condition with these sizes substituted, if no divisor becomes 0."""
     try:
         return cond.subs(sizes)
     except ZeroDivisionError:

@@ -1,6 +1,6 @@
-"""Restrictions of sizes declared dynamic: a finding for each term of the contract.
+"""Findings about restricted dims: one for each contract term on a dim declared dynamic.
 
-The reason told is that of the node which breaks at the sizes that are given as an example; both of these, one that runs and
+The reason given is that of the node which breaks at the sizes that are given as an example; both of these, one that runs and
 one near to it that does not, are judged by what the model accepts before they are given.
 """
 
@@ -36,40 +36,46 @@ _MAY_BE_FEW, _SAMPLES = ("equality", "alternative", "other"), 16
 
 
 class _Cause(NamedTuple):
-    """A condition that a node states, by its number in the log of the walk."""
+    """A requirement of a node, by its index in the log."""
 
     number: int
     cond: Cond
 
 
 class _Sample(NamedTuple):
-    """Sizes of all inputs at which the model runs, and near to these some at which it does not."""
+    """Sizes of all inputs at which the model runs, and similar ones at which it fails."""
 
     runs: Sizes
     fails: Sizes
 
     def text(self, names: Sequence[str]) -> str:
-        """Text of the sample. `names` are the symbols of the broken term, and only these may have other sizes that run."""
+        """Text of a sample: the sizes that run, and those that fail. `names` are the symbols of the broken term, and
+        only these may have other sizes that run.
+        """
         changed = [n for n in self.fails if self.runs[n] != self.fails[n]]
         shown = dict.fromkeys((*names, *changed))
         return f"runs at {sizes_text(self.runs, shown)}, not at {sizes_text(self.fails, shown)}"
 
 
 def findings(analysis: Solved) -> Iterator[Finding]:
-    """A finding for each term of the contract that says more than that a dim is not empty."""
+    """A finding for each contract term, except that a dim is not empty."""
     terms = _telling(analysis)
     if not terms:
         return
-    teller = _Teller(analysis)
-    empty = teller.empty(terms)
+    restrictions = _Restrictions(analysis)
+    empty = restrictions.empty(terms)
     if empty is not None:
         yield empty.finding
         terms = [t for t in terms if t.cond not in empty.conds]
     open_at = {node for a in analysis.ambiguities for node in a.sites}  # which have a finding of their own
     for term in terms:
-        told = teller.finding(term)
-        if told.code != "SS403" or term.kind != "alternative" or open_at.isdisjoint((told.node, *term.nodes)):
-            yield told
+        found = restrictions.finding(term)
+        if (
+            found.code != "SS403"
+            or term.kind != "alternative"
+            or open_at.isdisjoint((found.node, *term.nodes))
+        ):
+            yield found
 
 
 def _telling(analysis: Solved) -> list[Term]:
@@ -85,7 +91,7 @@ def _is_settled(term: Term, analysis: Solved) -> bool:
 _Best = tuple[_Sample | None, Sequence[_Cause], _Cause | None, Stored | None]
 
 
-class _Told(NamedTuple):
+class _Evidence(NamedTuple):
     """Evidence for one term: a sample, the broken condition, the constant behind it. `baked`: an unintended one."""
 
     sample: _Sample | None
@@ -95,16 +101,16 @@ class _Told(NamedTuple):
 
 
 class _Empty(NamedTuple):
-    """Conditions that nothing but inputs without elements satisfies, and the finding that says so."""
+    """Contract terms that only empty inputs satisfy, with their finding."""
 
     conds: Collection[Cond]
     finding: Finding
 
 
-class _Teller:
+class _Restrictions:
     def __init__(self, analysis: Solved) -> None:
         self.analysis, self.lowered, self.baked = analysis, analysis.lowered, Baked(analysis)
-        self._told: dict[Cond, _Told] = {}
+        self._evidence: dict[Cond, _Evidence] = {}
         self._repaired: dict[Cond, tuple[Repair, ...]] = {}
         #: size of the conditions that may still be evaluated at samples; beyond, terms have none
         self._left = budget.MAX_AROUND_WORK
@@ -124,7 +130,7 @@ class _Teller:
 
     def finding(self, term: Term) -> Finding:
         """The finding of one term: a warning if an unintended constant causes it."""
-        sample, cause, constant, baked = self.told(term)
+        sample, cause, constant, baked = self.evidence(term)
         only = _only_size(term)
         code = "SS401" if only is not None else "SS404" if baked else "SS403"
         notes: tuple[str, ...] = ()
@@ -157,7 +163,7 @@ class _Teller:
             tuple(dict.fromkeys((*term.nodes, origin.node))),
             operand_rows(sides, self.lowered),
             notes=(
-                f"{origin.rule}{_beside(origin.node, same, term.nodes)}",
+                f"{origin.rule}{_others_text(origin.node, same, term.nodes)}",
                 *notes,
             ),
             help=self._help(term, cause, constant, found) if code != "SS403" else "",
@@ -177,17 +183,19 @@ class _Teller:
         if not alone and not self.engine.satisfiable([*(t.cond for t in terms), *conds], cheap=True).unsat:
             return None
         shown = alone[:1] or terms
-        told = self.finding(shown[0])
-        nodes = dict.fromkeys((told.node, *(n for t in shown for n in t.nodes)))
+        first = self.finding(shown[0])
+        nodes = dict.fromkeys((first.node, *(n for t in shown for n in t.nodes)))
         text = " and ".join(t.text for t in shown)
         title = "the model runs on empty inputs only" + (f": {text} is needed" if is_short(text) else "")
         look = (
-            f"look at {told.node} first, which fails at the sizes shown" if told.node and told.fails else ""
+            f"look at {first.node} first, which fails at the sizes shown"
+            if first.node and first.fails
+            else ""
         )
-        cause = self.told(shown[0]).cause
+        cause = self.evidence(shown[0]).cause
         help_ = ". Or: ".join(map(str, () if cause is None else self._repairs(shown[0], cause))) or look
-        said = replace(told, code="SS406", title=title, nodes=tuple(filter(None, nodes)), help=help_)
-        return _Empty([t.cond for t in shown], said)
+        finding = replace(first, code="SS406", title=title, nodes=tuple(filter(None, nodes)), help=help_)
+        return _Empty([t.cond for t in shown], finding)
 
     def _repairs(self, term: Term, cause: _Cause) -> tuple[Repair, ...]:
         if term.cond not in self._repaired:
@@ -198,9 +206,9 @@ class _Teller:
         named = self.baked.named(constant, cause.cond)
         return limit_help(term.symbols, _only_size(term), named, found)
 
-    def told(self, term: Term) -> _Told:
-        """The evidence reported for one term, memoized."""
-        found = self._told.get(term.cond)
+    def evidence(self, term: Term) -> _Evidence:
+        """The evidence for one term, cached."""
+        found = self._evidence.get(term.cond)
         if found is None:
             sample, causes, cause, constant = self._best(term)
             baked = cause is not None
@@ -208,18 +216,18 @@ class _Teller:
                 cause, constant = causes[0], self.baked.constant(self._entry(causes[0]))
             if sample is not None and cause is not None:
                 sample = self._nearest(term.cond, sample, cause.cond)
-            found = self._told[term.cond] = _Told(sample, cause, constant, baked)
+            found = self._evidence[term.cond] = _Evidence(sample, cause, constant, baked)
         return found
 
     def _pairs(self, sizes: Sizes) -> tuple[tuple[str, int], ...]:
-        """Sizes as data; most are those of other findings, too, with which they are shared."""
+        """Sizes as pairs, shared among findings to save memory."""
         return tuple(self._shared.setdefault(pair, pair) for pair in sizes.items())
 
     def _entry(self, cause: _Cause) -> Entry:
         return self.analysis.walk.state.log[cause.number]
 
     def _best(self, term: Term) -> _Best:
-        """The sample that best shows a term, the conditions broken there, and any unintended constant.
+        """The best sample for a term, the requirements broken there, and an unintended constant.
 
         Where few sizes are left, the first that fail may break something else that the term follows from: more are looked at,
         for a condition that leaves few sizes by itself, and is broken alone.
@@ -243,7 +251,8 @@ class _Teller:
     # ------------------------------------------------------------------ sizes that show it
 
     def _samples(self, term: Term) -> Iterator[_Sample]:
-        """Pairs of accepted and rejected sizes near each other, all tested. Those that break fewest conditions come first.
+        """Samples for a term: pairs of accepted and rejected sizes close to each other. Those that break fewest
+        conditions come first.
 
         Where several nodes fail, the first of them need not be the one that needs the term.
         """
@@ -266,7 +275,9 @@ class _Teller:
                 yield _Sample(nearer(runs, fails, lambda at, _: self._runs(at)), fails)
 
     def _nearest(self, cond: Cond, sample: _Sample, cause: Cond | None = None) -> _Sample:
-        """The sample with the nearest size that breaks `cond` (and `cause`). Other conditions can be broken too."""
+        """The sample with the rejected size moved as close as possible to the accepted one. Other conditions can be
+        broken too.
+        """
         changed = [n for n in sample.fails if sample.runs[n] != sample.fails[n]]
         if len(changed) != 1:
             return sample
@@ -281,7 +292,7 @@ class _Teller:
         return sample
 
     def _other_ends(self, term: Term, sample: _Sample) -> Iterator[_Sample]:
-        """Sizes that show the bounds of a term which those of `sample` keep: a window has two ends."""
+        """Samples for the other bounds of a term, for example the lower one of a range."""
         parts = term.cond.args if term.cond.kind == "and" else ()
         for part in (p for p in parts if p.evaluate(sample.fails) is not False):
             others = [*(c for c in self.beside if c is not term.cond), *parts]
@@ -291,7 +302,9 @@ class _Teller:
                 yield self._nearest(part, _Sample(nearer(runs, fails, lambda at, _: self._runs(at)), fails))
 
     def _alike(self, term: Term) -> dict[str, int]:
-        """Accepted sizes of all inputs. If a term's sizes differ widely, equal sizes if these are accepted."""
+        """Accepted sizes of all inputs, equal ones for a term's symbols if that is accepted. If a term's sizes differ
+        widely, equal sizes if these are accepted.
+        """
         own = {n: self.runs[n] for n in term.symbols if n in self.runs}
         unlike = len(own) > 1 and max(own.values()) > 16 * max(min(own.values()), 1)
         for size in range(1, budget.MAX_AHEAD) if unlike else ():
@@ -308,7 +321,9 @@ class _Teller:
     # ------------------------------------------------------------------ who needs it
 
     def _causes(self, term: Term, sample: _Sample | None) -> list[_Cause]:
-        """Node conditions broken where the term is. Those equal to it or over the same symbols come first."""
+        """Requirements of nodes that fail at the rejected sizes of the sample. Those equal to it or over the same
+        symbols come first.
+        """
         if sample is not None:
             conds = [b.cond for b in self.checker.broken(sample.fails)]
         else:
@@ -331,7 +346,7 @@ class _Teller:
     def _baked(
         self, term: Term, causes: Sequence[_Cause], sample: _Sample | None, whole: bool
     ) -> tuple[_Cause | None, Stored | None]:
-        """The cause that is an unintended constant, and that constant. (None, None) for natural restrictions.
+        """The requirement that comes from an unintended constant, and that constant. (None, None) for natural restrictions.
 
         `whole`: the term leaves few sizes.
         """
@@ -350,7 +365,7 @@ class _Teller:
         return None, None
 
     def _end(self, term: Term, entry: Entry, sample: _Sample | None) -> Stored | None:
-        """The constant of a Slice behind a bound from above."""
+        """The constant end of a Slice that causes an upper bound."""
         if term.kind != "range" or len(term.symbols) != 1 or sample is None:
             return None
         (name,) = term.symbols
@@ -365,7 +380,7 @@ def _is_tie(term: Term) -> bool:
 
 
 def _only_size(term: Term) -> int | None:
-    """The size that a term leaves to its only symbol, where there is but one."""
+    """The only size that an equality allows for its symbol; None for other terms."""
     if term.cond.kind != "==" or len(term.symbols) != 1:
         return None
     d = term.cond.args[0]
@@ -385,20 +400,20 @@ def _title(code: str, term: Term) -> str:
     return f"{declared}, but only {text} runs" if code == "SS404" else requirement_text(text)
 
 
-def _beside(first: str, same: Collection[str], nodes: Collection[str]) -> str:
-    """Text: the number of other nodes with the same need of a term, and of nodes with a different one."""
+def _others_text(first: str, same: Collection[str], nodes: Collection[str]) -> str:
+    """Text on the number of other nodes that need the term, for the same or other reasons."""
     more, others = len(set(same) - {first}), len(set(nodes) - {first, *same})
-    told = f"{more} more nodes need this" if more > 1 else "one more node needs this" if more else ""
-    if told and others:
-        told += (
+    text = f"{more} more nodes need this" if more > 1 else "one more node needs this" if more else ""
+    if text and others:
+        text += (
             f", and {others} others for different reasons"
             if others > 1
             else ", and another one for a different reason"
         )
     elif others:
-        told = (
+        text = (
             f"{others} more nodes need it for different reasons"
             if others > 1
             else "one more node needs it for a different reason"
         )
-    return f" ({told})" if told else ""
+    return f" ({text})" if text else ""

@@ -69,7 +69,7 @@ class Solved:
     def again(
         self, model: Model | None = None, *, effort: Effort | None = None, trial: bool = False, **changes: Any
     ) -> Self:
-        """The same model, or a changed one, lowered again, with fields of the `Request` changed."""
+        """Lowers the same or a changed model again, with fields of the `Request` changed."""
         request = self.request._replace(**changes)
         lowered = lower_model(model or self.model, request)
         return type(self)(lowered, request, effort=effort, trial=trial)
@@ -78,7 +78,7 @@ class Solved:
 
     @cached_property
     def constraints(self) -> ConstraintSystem:
-        """The whole constraint system, computed lazily. It has definitions, requirements, input sizes and assumptions."""
+        """The constraint system, built at first use. It has definitions, requirements, input sizes and assumptions."""
         from ..lower.local import Analysed
         from ..system.constraints import constraint_system
 
@@ -87,14 +87,14 @@ class Solved:
 
     @cached_property
     def cores(self) -> Cores:
-        """Finds the constraints behind conflicts and contract terms (see `Conflict.core`, `Term.core`)."""
+        """Finder of unsat cores for conflicts and contract terms."""
         from ..system.cores import Cores
 
         return Cores(self.constraints, self.rlimit)
 
     @property
     def stated(self) -> ConstraintSet:
-        """Conditions over the inputs that the analysis stated, in graph order. None was settled at once."""
+        """Stated conditions over the inputs, in graph order. None was settled at once."""
         return self.lowered.constraints
 
     @property
@@ -104,7 +104,7 @@ class Solved:
 
     @property
     def defaults(self) -> tuple[str, ...]:
-        """Inputs that may be given a value of their own, and whose default was taken for it (SS502)."""
+        """Inputs whose default value was taken as their value (SS502)."""
         return self.lowered.defaults
 
     @property
@@ -121,7 +121,7 @@ class Solved:
 
     @cached_property
     def bindings(self) -> Bindings:
-        """Symbols that have one possible value: ``{"d_model": 64}``; ``.why(name)`` says from what."""
+        """Symbols with a single possible value: ``{"d_model": 64}``; ``.why(name)`` has the reason."""
         return find_bindings(self.stated, self.facts, self.symbols.values(), self.broadcast)
 
     @cached_property
@@ -141,12 +141,12 @@ class Solved:
 
     @property
     def contract(self) -> Contract:
-        """Conditions on the input sizes for the model to run, irredundant, in terms of the input symbols."""
+        """The irredundant conditions on input sizes under which the model runs."""
         return self._contract()
 
     @cached_property
     def _contract(self) -> Callable[[], Contract]:
-        """The contract, made when it is asked for; it does not hold the analysis."""
+        """A function that computes the contract, without a reference to the analysis."""
         from ..solve.contract.build import find_contract, nothing_runs
 
         if self.stuck:
@@ -210,7 +210,7 @@ class Solved:
 
     @cached_property
     def stale_shapes(self) -> Sequence[StaleShape]:
-        """Declared sizes of computed tensors that are not theirs at some accepted sizes."""
+        """Declared sizes of computed tensors that are wrong at some accepted sizes."""
         from ..solve.stale_shapes import find_stale_shapes
 
         declared = self.stated.role("declared")
@@ -220,7 +220,7 @@ class Solved:
 
     @cached_property
     def prover(self) -> Prover:
-        """Proves conditions on the symbols of this analysis; `prove` holds what it says against the model."""
+        """The prover for conditions on the symbols of this analysis."""
         from ..solve.proof import Assumption, Prover, usual_assumptions
 
         declared = [
@@ -234,14 +234,14 @@ class Solved:
 
     @cached_property
     def simple_shapes(self) -> Readable:
-        """The simple form of every shape (see `shape`), each made when it is asked for."""
+        """The simplified form of every shape, computed on demand."""
         from ..solve.simplify import Readable
 
         return Readable(self.shapes, self._contract, self.facts, self.symbols)
 
     @cached_property
     def definitions(self) -> Mapping[str, Dim]:
-        """Generated names for data-dependent choices, and the expression of each: ``{"_d1": ...}``."""
+        """Generated symbols for data-dependent choices, with the expression of each: ``{"_d1": ...}``."""
         from ..solve.simplify import Simplifier
 
         simplifier = Simplifier()
@@ -253,7 +253,7 @@ class Solved:
     # ------------------------------------------------------------------ sizes
 
     def completed(self, sizes: Mapping[str, int]) -> dict[str, int] | None:
-        """Accepted sizes of all inputs, with these for the names that they give; None where none were found."""
+        """Accepted sizes of all inputs that include these; None if none were found."""
         found = self._checker.completed(sizes)
         if found is None or not self.violations_at(found):
             return found
@@ -264,18 +264,18 @@ class Solved:
         return None
 
     def violations_at(self, sizes: Mapping[str, int]) -> list[Violation]:
-        """Requirements that these sizes of dim names break, whatever the other sizes are."""
+        """Requirements that these sizes break whatever the other sizes are."""
         found = self._checker.at(sizes)
         numbers = None if found else self._with_numbers(sizes)
         return found if numbers is None else numbers.refusals
 
     @property
     def refusals(self) -> list[Violation]:
-        """Violations that explain the empty set of accepted sizes. Empty if some sizes are accepted."""
+        """Violations that explain why no sizes are accepted. Empty if some sizes are accepted."""
         return self._checker.at(self.request.bind)
 
     def _with_numbers(self, sizes: Mapping[str, int]) -> Self | None:
-        """The model lowered again at these sizes, where terms leave anything open; None where they do not."""
+        """The model lowered again at these sizes, if terms leave anything open; else None."""
         bind = {name: size for name, size in sizes.items() if name in self.symbols}
         if not self.lowered.is_open or not bind.items() - self.request.bind.items() or self.stuck:
             return None
@@ -315,7 +315,7 @@ class Solved:
 
     @cached_property
     def fixed_sizes(self) -> dict[str, int]:
-        """Symbols, those that the analysis introduced among them, that can have one size only."""
+        """Symbols (also generated ones) that have only one possible size."""
         return {n: d.const for n, d in self.facts.substitution.items() if not d.terms}
 
     @cached_property
@@ -326,7 +326,7 @@ class Solved:
 
     @cached_property
     def concrete_shapes(self) -> GivenSizes:
-        """The sizes that tensors have at given sizes of the inputs, whether these are accepted or not."""
+        """Sizes of tensors at given input sizes, accepted or not."""
         from .given import GivenSizes
 
         return GivenSizes(self.lowered, self.constraints)
@@ -345,19 +345,19 @@ class Solved:
         )
 
     def _with_own(self, names: frozenset[str]) -> Self:
-        """The analysis in which these inputs are given, and not left at their defaults."""
+        """The analysis with default values of these inputs not used."""
         if names not in self._given:
             self._given[names] = self.again(untaken=self.request.untaken | names)
         return self._given[names]
 
     def bind_inputs(self, shapes: Mapping[str, Sequence[int]]) -> dict[str, int]:
-        """Sizes of the symbols that concrete input shapes give."""
+        """Sizes of the symbols at concrete input shapes."""
         given = frozenset(self.defaults).intersection(shapes)
         return (self._with_own(given) if given else self)._checker.bind(shapes)[0]
 
 
 def item_size(dtype: int) -> int:
-    """Bytes per element of a type; 0 where that is not a whole number or not fixed (strings, int4)."""
+    """Bytes per element of a type; 0 if not whole or not fixed (int4, strings)."""
     import onnx
 
     try:

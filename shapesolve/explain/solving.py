@@ -1,4 +1,4 @@
-"""A model solved under a request, and declared expressions of input dims that the graph contradicts."""
+"""Solves a model for a request, and detects declared input dims that the graph contradicts."""
 
 from __future__ import annotations
 
@@ -21,14 +21,16 @@ if TYPE_CHECKING:
 
 
 def solve_model(model: Model, request: Request, progress: Callable[[int, int], None] | None = None) -> Solved:
-    """Solves the model under a request. Declared input expressions that the graph contradicts become plain names."""
+    """Lowers a model and wraps it as `Solved`; contradicted declarations of inputs are ignored. Declared input
+    expressions that the graph contradicts become plain names.
+    """
     types = [t for _, t in model.graph.inputs if isinstance(t, TensorType)]
     texts = [d for t in types for d in t.dims or () if isinstance(d, str) and not is_word(d)]
     if request.opaque or not texts:
         return Solved(lower_model(model, request, progress), request)
     bare = request._replace(bind={}, assume=())
     law = Solved(lower_model(model, bare, progress), bare)
-    opaque = frozenset(o.said for o in opposed_by(law))
+    opaque = frozenset(o.declared for o in opposed_by(law))
     if not opaque and not (request.bind or request.assume):
         return law
     request = request._replace(opaque=opaque)
@@ -36,17 +38,17 @@ def solve_model(model: Model, request: Request, progress: Callable[[int, int], N
 
 
 class Opposed(NamedTuple):
-    """A declared expression of an input's dim, with accepted sizes at which the graph needs another one."""
+    """A declared expression of an input dim that the graph contradicts, with sizes that show it."""
 
     tensor: str
     axis: int
-    said: Dim
+    declared: Dim
     free: Solved  # with the dim as a size of its own
     sizes: Mapping[str, int]
 
     @property
     def size(self) -> Dim:
-        """The dim as a size of its own."""
+        """The dim as an independent symbol."""
         shape = getattr(self.free.inputs[self.tensor], "shape", None)
         assert shape is not None
         dim: Dim = shape[self.axis]
@@ -55,12 +57,12 @@ class Opposed(NamedTuple):
     def finding(self) -> Finding:
         """The finding: the declared expression and the sizes that the graph needs."""
         place, name = f"{self.tensor}[{self.axis}]", str(self.size)
-        shown = {n: size for n, size in self.sizes.items() if n in self.said.free or n == name}
+        shown = {n: size for n, size in self.sizes.items() if n in self.declared.free or n == name}
         terms = [t for t in self.free.contract if name in t.symbols]
         needs = [f"the graph needs {t.text}" for t in terms if is_short(t.text)]
         return Finding(
             "SS102",
-            f"{place} is declared as {self.said}, which is not so at sizes that run",
+            f"{place} is declared as {self.declared}, which is not so at sizes that run",
             nodes=tuple(dict.fromkeys(n for t in terms for n in t.nodes)),
             notes=(f"it is taken for a size of its own, `{name}`", *needs, f"it runs at {sizes_text(shown)}"),
             help=f"correct the declaration of {place}, or give it a name of its own",
@@ -77,21 +79,21 @@ def opposed_by(law: Solved) -> Iterator[Opposed]:
     if law.stuck:
         return
     shapes = {n: getattr(known, "shape", None) or () for n, known in law.inputs.items()}
-    declared = [(d, name, axis) for name, shape in shapes.items() for axis, d in enumerate(shape) if d.terms]
-    named = {d.name for d, _, _ in declared}
-    first = {d: (name, axis) for d, name, axis in reversed(declared) if d.name is None}
-    for said, (name, axis) in first.items():
-        if not said.free <= named or not any(c.free & said.free for c in law.accepted.conds):
+    dims = [(d, name, axis) for name, shape in shapes.items() for axis, d in enumerate(shape) if d.terms]
+    named = {d.name for d, _, _ in dims}
+    first = {d: (name, axis) for d, name, axis in reversed(dims) if d.name is None}
+    for declared, (name, axis) in first.items():
+        if not declared.free <= named or not any(c.free & declared.free for c in law.accepted.conds):
             continue
-        free = law.again(opaque=frozenset((said,)))
-        opposed = Opposed(name, axis, said, free, {})
+        free = law.again(opaque=frozenset((declared,)))
+        opposed = Opposed(name, axis, declared, free, {})
         size = opposed.size.name or ""
         ties = [] if free.stuck else [c for c in free.accepted.conds if _is_tie(c, size)]
-        at_said = all_of(ties).subs({size: said})
+        at_declared = all_of(ties).subs({size: declared})
         near = [bound for d in free.symbols.values() for bound in (ge(d, 2), le(d, budget.SMALL_DOMAINS[1]))]
-        if not ties or at_said.is_true:
+        if not ties or at_declared.is_true:
             continue
-        found = free.prover.engine.satisfiable([~at_said, *free.accepted.conds, *near])
+        found = free.prover.engine.satisfiable([~at_declared, *free.accepted.conds, *near])
         if found.sat and found.model is not None:
             sizes = {n: found.model.get(n, 2) for n in free.symbols}
             if not free.violations_at(sizes):
@@ -99,7 +101,7 @@ def opposed_by(law: Solved) -> Iterator[Opposed]:
 
 
 def _is_tie(cond: Cond, name: str) -> bool:
-    """True if the condition or one of its alternatives equates the size with an expression of others."""
+    """True if the condition, or an alternative in it, equates the size with an expression."""
     parts = cond.args if cond.kind == "or" else (cond,)
     equal = [p.args[0] for p in parts if isinstance(p, Cond) and p.kind == "=="]
     solved = [solve_for_symbol(d, lambda atom: atom.args[0] == name) for d in equal]

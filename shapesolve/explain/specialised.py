@@ -1,4 +1,4 @@
-"""Dims declared dynamic that the graph fixes, to a number or to another dim: a finding for each."""
+"""Findings about dims declared dynamic that the graph fixes to a number or another dim."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class _Fixed(NamedTuple):
-    """Evidence that the dim `name` is fixed: the conditions, the node of the last one, and its `constant`."""
+    """Evidence that a dim is fixed: conditions, the node of the last one, a stored constant."""
 
     name: str
     to: Dim
@@ -35,7 +35,7 @@ class _Fixed(NamedTuple):
 
 
 def findings(analysis: Solved) -> Iterator[Finding]:
-    """A finding for each dim that has one size only, or that of another dim."""
+    """A finding for each dim with only one size, or equal to another dim."""
     baked, repairs = Baked(analysis), Repairs(analysis.lowered, analysis.request)
     for fixed in _fixed(analysis, baked, analysis.symbols):
         name, to, causes = fixed.name, fixed.to, fixed.causes
@@ -45,10 +45,10 @@ def findings(analysis: Solved) -> Iterator[Finding]:
         if to.terms:
             title = f"`{name}` is declared as a dim of its own, but only {name} == {to} runs"
             found = repairs.of_limit(fixed.entry, [name])
-            told = ". Or: ".join(map(str, found)) or f"declare the dim as {to}"
+            advice = ". Or: ".join(map(str, found)) or f"declare the dim as {to}"
             sides = _sides(fixed, None, analysis)
             yield Finding(
-                "SS402", title, first.node, first.op_type, fixed.nodes, sides, notes=reasons, help=told
+                "SS402", title, first.node, first.op_type, fixed.nodes, sides, notes=reasons, help=advice
             )
             continue
         title = f"`{name}` is declared dynamic, but {to} is the only size that runs"
@@ -91,7 +91,7 @@ def _fixed(analysis: Solved, baked: Baked, names: Collection[str]) -> Iterator[_
 
 
 def _deciding(name: str, to: Dim, numbers: Sequence[int], analysis: Solved) -> Sequence[int]:
-    """The unsat core of the conditions that fix a dim. Conditions that contain this dim come last."""
+    """A minimal set of conditions that fix a dim, those that mention the dim last."""
     if len(numbers) < 2:
         return numbers
     conds = [need(analysis.stated[i]) for i in numbers]
@@ -107,13 +107,13 @@ def _sides(fixed: _Fixed, constant: Stored | None, analysis: Solved) -> tuple[Op
 
 
 def _reasons(causes: Iterable[Constraint]) -> tuple[str, ...]:
-    """Texts of the conditions that fix a dim, last first because they decide. The rest is counted."""
-    told = list(
+    """Texts of the conditions that fix a dim, the last one first. The rest is counted."""
+    texts = list(
         dict.fromkeys(f"{c.origin.node} needs {c.cond}: {c.origin.rule}" for c in causes if c.origin.node)
     )
-    told.reverse()
-    rest = len(told) - MAX_LISTED
-    return (*told[:MAX_LISTED], *((f"and {rest} conditions more of this kind",) if rest > 0 else ()))
+    texts.reverse()
+    rest = len(texts) - MAX_LISTED
+    return (*texts[:MAX_LISTED], *((f"and {rest} conditions more of this kind",) if rest > 0 else ()))
 
 
 def _help(fixed: _Fixed, is_feature: bool, found: Sequence[Repair], baked: Baked) -> str:

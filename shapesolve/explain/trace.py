@@ -28,7 +28,9 @@ Carrier: TypeAlias = tuple[str, int | None, Dim]
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A tensor that carries a dim. ``kind`` is ``input``, ``initializer``, ``passes`` (unchanged) or ``computes``."""
+    """One tensor in the chain by which a dim is passed on. ``kind`` is ``input``, ``initializer``, ``passes``
+    (unchanged) or ``computes``.
+    """
 
     kind: str
     tensor: str
@@ -44,7 +46,7 @@ class Link:
 
 
 class Tracer:
-    """Follows dims backwards through one lowered model."""
+    """Traces dims backwards through a lowered model."""
 
     def __init__(self, lowered: Lowered) -> None:
         self.lowered = lowered
@@ -83,7 +85,7 @@ class Tracer:
         return list(out)
 
     def nodes(self, links: Iterable[Link]) -> tuple[str, ...]:
-        """Labels of the nodes on a chain, nearest first, once each."""
+        """Labels of the nodes on a chain, nearest first, without duplicates."""
         return tuple(dict.fromkeys(link.label for link in links if link.node is not None))
 
     def _of_nodes(self, tensor: str) -> list[Link]:
@@ -116,7 +118,7 @@ class Tracer:
     def _deciding(
         self, node: Node, prefix: str, tensor: str, axis: int | None, dim: Dim, carriers: Sequence[Carrier]
     ) -> list[Carrier]:
-        """Carriers that determine the output dim, among those with an equal number. Found by changing one at a time.
+        """Of several inputs with this number, those that the output dim really comes from. Found by changing one at a time.
 
         The node is lowered on its own with a symbol in the place of each; a result that holds the symbol follows it.
         """
@@ -139,7 +141,7 @@ class Tracer:
         return found
 
     def _known(self, name: str, prefix: str) -> Known | None:
-        """An input of a node, with what the whole analysis learned of it."""
+        """An input of a node with all that the analysis knows of it."""
         full = self.lowered.full_name(name, prefix)
         known = self.walk.state.tensors.get(full)
         if not isinstance(known, Tensor):
@@ -147,7 +149,7 @@ class Tracer:
         return self.walk.interner.tensor(known.dtype, self._shape(full), self.lowered.values.get(full))
 
     def _with_probe(self, known: Tensor, carrier: Carrier) -> Tensor | None:
-        """The tensor with a symbol in the place of a size, or of the elements that are equal to it."""
+        """The tensor with a symbol in place of a size or of equal elements, to see where it reappears."""
         _, axis, dim = carrier
         if axis is not None:
             return self.walk.interner.tensor(known.dtype, known.shape and known.shape.with_dim(axis, _PROBE))
@@ -160,8 +162,8 @@ class Tracer:
     def _carries(
         self, name: str, axis: int | None, dim: Dim, result: str, as_data: bool
     ) -> list[tuple[tuple[int, ...], Carrier]]:
-        """Places where tensor `name` carries `dim`, ranked. Sizes precede elements, near axes far ones, computed tensors
-        stored ones.
+        """Axes or elements of tensor `name` equal to `dim`, best candidate first. Sizes precede elements, near axes far
+        ones, computed tensors stored ones.
 
         How many elements there are comes last where a node reads these (`as_data`).
         """
@@ -180,7 +182,7 @@ class Tracer:
         return out
 
     def _ingredients(self, names: list[str], read: set[str], dim: Dim) -> list[Carrier]:
-        """Input dims that a computed dim may depend on: those that share a symbol, else all changed sizes.
+        """Input dims that a computed dim may depend on.
 
         Of inputs that are `read` as data, it is the elements that count, and not how many there are.
         """
@@ -201,7 +203,7 @@ class Tracer:
 
 
 def _holds_probe(known: Known | None, axis: int | None, dim: Dim) -> bool:
-    """True if the size of an axis, or (None) some element, follows the probe."""
+    """True if a size or element contains the probe symbol."""
     if not isinstance(known, Tensor):
         return False
     if axis is not None:

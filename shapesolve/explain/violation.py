@@ -1,4 +1,4 @@
-"""`check_inputs`: concrete input shapes against what the model declares and requires."""
+"""`check_inputs`: tests concrete input shapes against declarations and requirements."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Sizes(dict[str, tuple[int, ...]]):
-    """Shapes of tensors by name at given sizes. Empty, with `violations`, if these are not accepted."""
+    """Shapes of tensors by name. Empty, with `violations`, if these are not accepted."""
 
     def __init__(self, shapes: Mapping[str, tuple[int, ...]], violations: Sequence[Violation] = ()) -> None:
         super().__init__({} if violations else shapes)
@@ -37,7 +37,7 @@ class Sizes(dict[str, tuple[int, ...]]):
 
 
 def _shape_of(given: Any) -> tuple[Any, ...]:
-    """The shape that is given, or that of a tensor given in its place; a vector of integers is a shape."""
+    """The shape given by a list, a vector of integers, or a tensor."""
     shape = getattr(given, "shape", None)
     if shape is None or (len(shape) == 1 and getattr(getattr(given, "dtype", None), "kind", "i") in "iu"):
         return tuple(given)
@@ -45,7 +45,7 @@ def _shape_of(given: Any) -> tuple[Any, ...]:
 
 
 class InputChecker:
-    """Prepared once per analysis; each check costs microseconds."""
+    """Checks input shapes; prepared once per analysis, so that each check takes microseconds."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class InputChecker:
         self.names = {name for name, _ in lowered.model.graph.inputs}
 
     def bind(self, shapes: Mapping[str, Sequence[int]]) -> tuple[dict[str, int], list[Violation]]:
-        """Sizes of the symbols, and where the shapes do not fit the declared ones.
+        """Sizes of the symbols at these shapes, and violations of declared shapes.
 
         Raises `ValueError` for a name that no input has, and for what is no shape.
         """
@@ -115,7 +115,7 @@ class InputChecker:
         return sizes, wrong
 
     def _solve(self, stated: list[tuple[Dim, int]], sizes: dict[str, int]) -> None:
-        """Binds symbols that occur only in declared expressions (``2*H`` is 6 if H is 3). Any accepted solution will do.
+        """Binds symbols that occur in declared expressions only (``2*H`` is 6, so H is 3). Any accepted solution will do.
 
         That is so too where nothing is left of an expression: any H fits ``B*H`` where B is 0.
         """
@@ -123,21 +123,21 @@ class InputChecker:
         if not names:
             return
         left = [(now, size) for d, size in stated if (now := _at(d, sizes)) is not None and now.terms]
-        said = [eq(d, size) for d, size in left]
+        declared = [eq(d, size) for d, size in left]
         known = [
             c.subs(sizes) for c in self.checker.conditions if has_value(c) and not names.isdisjoint(c.free)
         ]
         for conds in (
-            [*said, *known],
-            said,
-        ):  # sizes that are declared so, but not accepted, are told of below
+            [*declared, *known],
+            declared,
+        ):  # sizes that are declared so, but not accepted, are reported below
             found = self.engine.model(conds)
             if found is not None:
                 sizes.update({n: found.get(n, 1) for n in sorted(names)})
                 return
 
     def completed(self, sizes: Mapping[str, int]) -> dict[str, int] | None:
-        """Accepted sizes of all inputs, with these for the names that they give; None where none were found."""
+        """Accepted sizes of all inputs that include these; None if none were found."""
         full = dict(sizes)
         missing = [n for n in self.lowered.symbols if n not in full]
         conds = [c for c in self.checker.conditions if c.free <= self.lowered.symbols.keys()]
@@ -152,7 +152,7 @@ class InputChecker:
         return None if self.checker.broken(full) else {n: full[n] for n in self.lowered.symbols}
 
     def at(self, sizes: Mapping[str, int]) -> list[Violation]:
-        """Everything that these sizes break, whatever the sizes of other names are."""
+        """All violations at these sizes, whatever the other sizes are."""
         broken = self.checker.broken(sizes)
         if broken:
             return [self._violation(b, sizes) for b in broken]
@@ -167,7 +167,7 @@ class InputChecker:
         return find_conflicts(self.lowered, request=self.request)
 
     def _assumption(self, constraint: Constraint) -> Constraint | None:
-        """The assumption that excludes all sizes with this constraint. None if it is excluded in any case."""
+        """The assumption without which this constraint could hold; None if it never can."""
         behind = next((c.stated for c in self._conflicts if constraint in c.stated), ())
         return next((c for c in behind if c.role == "assumption"), None)
 
@@ -195,7 +195,7 @@ class InputChecker:
         return Violation(needed, text, tuple(nodes), constraint, place)
 
     def _needed(self, cond: Cond, constraint: Constraint, sizes: Mapping[str, int]) -> str:
-        """A condition that these sizes break as the contract has it, or else in its shortest form."""
+        """Text of a violated condition: the contract's term, or its shortest form."""
         from ..solve.contract.contract import text_of
         from ..solve.contract.forms import short_form
 
@@ -205,7 +205,7 @@ class InputChecker:
 
 
 def _at(d: Dim, sizes: Mapping[str, int]) -> Dim | None:
-    """`d` at these sizes; None where it divides by 0."""
+    """`d` with these sizes substituted; None if a divisor becomes 0."""
     try:
         return d.subs(sizes)
     except ZeroDivisionError:
@@ -213,7 +213,7 @@ def _at(d: Dim, sizes: Mapping[str, int]) -> Dim | None:
 
 
 def _declared_text(name: str, axis: int, d: Dim, size: int, value: int | None) -> str:
-    """That an input's size is not the one that is declared."""
+    """Message: an input's size differs from the declared one."""
     if not d.terms:
         return f"{name}[{axis}] must be {d}, but it is {size}"
     if value is None:

@@ -1,4 +1,4 @@
-"""The one place where facts about a conflict become sentences."""
+"""Writes sentences about conflicts and requirements."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _RELATIONS = {
 
 
 def title_of(entry: Entry, lowered: Lowered) -> str:
-    """The fault of a node as one line."""
+    """Title of a conflict: the fault of a node in one line."""
     node = entry.node
     if node is None:
         return "these conditions contradict each other"
@@ -50,27 +50,27 @@ def title_of(entry: Entry, lowered: Lowered) -> str:
 
 
 def attributes_text(node: Node) -> tuple[str, ...]:
-    """A note with the node's short attributes: numbers and words that a reader would look up next."""
-    told = []
+    """Note with the node's short attributes."""
+    listed = []
     for name, value in node.attributes.items():
         if isinstance(value, (int, str)) and len(str(value)) <= 40:
-            told.append(f"{name} = {value}")
+            listed.append(f"{name} = {value}")
         elif (
             isinstance(value, tuple) and len(value) <= MAX_NUMBERS and all(isinstance(v, int) for v in value)
         ):
-            told.append(f"{name} = [{', '.join(map(str, value))}]")
-    return (f"with {', '.join(told[:MAX_NUMBERS])}",) if told else ()
+            listed.append(f"{name} = [{', '.join(map(str, value))}]")
+    return (f"with {', '.join(listed[:MAX_NUMBERS])}",) if listed else ()
 
 
 def quoted_conditions(texts: Sequence[str], quote: str = "`") -> str:
-    """Conditions for a title or a note: the first that can be read there, and how many others there are."""
-    told = [f"{quote}{text}{quote}" for text in texts if is_short(text)][:MAX_LISTED]
-    rest = len(texts) - len(told)
+    """List of conditions for a title or note: the first readable ones, and the number of others."""
+    quoted = [f"{quote}{text}{quote}" for text in texts if is_short(text)][:MAX_LISTED]
+    rest = len(texts) - len(quoted)
     if rest:
-        count = f"{rest} more" if told else "a" if rest == 1 else str(rest)
-        unread = "" if told else " too long to read here"
-        told.append(f"{count} condition{'s' if rest > 1 else ''}{unread}")
-    return ", ".join(told)
+        count = f"{rest} more" if quoted else "a" if rest == 1 else str(rest)
+        unread = "" if quoted else " too long to read here"
+        quoted.append(f"{count} condition{'s' if rest > 1 else ''}{unread}")
+    return ", ".join(quoted)
 
 
 def is_short(text: str) -> bool:
@@ -102,7 +102,7 @@ def shape_text(tensor: str, lowered: Lowered) -> str:
 
 
 def operand_rows(sites: Iterable[Site], lowered: Lowered) -> tuple[Operand, ...]:
-    """Rows for the sides of a condition: name, shape and origin of each, and its elements if they matter.
+    """Rows for the operands of a condition: name, shape, origin, and elements if relevant.
 
     Shapes are those that the node was given, in the names that inputs declare.
     """
@@ -132,7 +132,7 @@ def origin_text(tensor: str, lowered: Lowered) -> str:
 
 
 def chain_step(site: Site, links: Sequence[Link], lowered: Lowered) -> Step:
-    """Text about the size at the end of a chain: its first producer, and the nodes that pass it on."""
+    """Step about a size: the node or input it comes from, and the nodes that pass it on."""
     source = links[-1]
     size = size_at(site, lowered)
     text = f"{site} is {source.dim if size is None else size}: {_source_text(source, lowered)}"
@@ -148,7 +148,7 @@ def chain_step(site: Site, links: Sequence[Link], lowered: Lowered) -> Step:
 
 
 def declared_dim(link: Link, lowered: Lowered) -> Dim | None:
-    """The dim that the model declares for a chain that ends at an input, else None."""
+    """The declared dim of the input at the end of a chain; None if it ends elsewhere."""
     known = lowered.inputs.get(link.tensor) if link.kind == "input" else None
     shape = known.shape if isinstance(known, Tensor) else None
     return (
@@ -175,12 +175,12 @@ def _source_text(source: Link, lowered: Lowered) -> str:
 
 
 def _made_of(source: Link, lowered: Lowered) -> str:
-    """``from x [batch, seq, 768]``: what a node that computes a size was given."""
+    """Text of the inputs of a node that computes a size: ``from x [batch, seq, 768]``."""
     assert source.node is not None
     given = {s.tensor: s for s in input_sites(source.node, source.prefix, lowered)}
     known = [s for n, s in given.items() if n in lowered.shapes and len(lowered.shapes[n]) > 0]
-    told = [_given(s, lowered) for s in known[:MAX_EXAMPLES]]
-    return f" from {' and '.join(told)}" if told else ""
+    examples = [_given(s, lowered) for s in known[:MAX_EXAMPLES]]
+    return f" from {' and '.join(examples)}" if examples else ""
 
 
 def _given(site: Site, lowered: Lowered) -> str:
@@ -189,7 +189,7 @@ def _given(site: Site, lowered: Lowered) -> str:
 
 
 def need_text(constraint: Constraint, entry: Entry, lowered: Lowered) -> str:
-    """One constraint as a sentence without its full stop."""
+    """Sentence, without full stop, about one constraint."""
     origin = constraint.origin
     if constraint.role == "user":
         return f"{constraint.cond} is given"
@@ -201,8 +201,8 @@ def need_text(constraint: Constraint, entry: Entry, lowered: Lowered) -> str:
     where = "" if entry.guard.is_true else f" where {lowered.walk.described(entry.guard)}"
     if constraint.cond.is_false:
         facts = [t for s in sites_of(entry, lowered) if (t := _fact(s, entry, lowered))]
-        told = f"{origin.rule} must hold" if reason_id(origin.rule) == "formula" else origin.rule
-        return f"{origin.node}{where}: {told}" + (f", but {_joined(facts)}" if facts else "")
+        reason = f"{origin.rule} must hold" if reason_id(origin.rule) == "formula" else origin.rule
+        return f"{origin.node}{where}: {reason}" + (f", but {_joined(facts)}" if facts else "")
     needs = "needs" if constraint.role == "requirement" else "gives"
     return f"{origin.node} {needs} {constraint.cond}{where}: {origin.rule}"
 
@@ -231,7 +231,7 @@ def _joined(facts: Sequence[str]) -> str:
 def violation_text(
     needed: str, cond: Cond, constraint: Constraint, sizes: Mapping[str, int], given: GivenSizes
 ) -> str:
-    """Text of a broken condition: the `needed` condition, the actual sizes, and the node of `constraint`."""
+    """Sentence about a broken condition: the condition, the actual sizes, the node."""
     origin = constraint.origin
     used = sizes_text(sizes, sorted(cond.free))
     text = "no size makes this run" if cond.is_false else f"{needed} does not hold"
@@ -245,7 +245,7 @@ def violation_text(
 
 
 def breaking_text(constraint: Constraint, sizes: Mapping[str, int], given: GivenSizes) -> str:
-    """The operands that a node's condition gets at these sizes. Empty if no node states it."""
+    """Text of the operands of a node's condition at these sizes. Empty if no node states it."""
     origin = constraint.origin
     if not origin.node:
         return ""
@@ -254,7 +254,7 @@ def breaking_text(constraint: Constraint, sizes: Mapping[str, int], given: Given
 
 
 def limit_help(names: Sequence[str], size: int | None, constant: str, repairs: Sequence[Repair]) -> str:
-    """Advice for dims that run at few sizes. It has tested edits, else an edit that frees the dims, and a declaration.
+    """Help text for dims that run at few sizes. It has tested edits, else an edit that frees the dims, and a declaration.
 
     Args:
         names: the dims.
