@@ -126,20 +126,20 @@ class Knowledge:
 
     # ------------------------------------------------------------------ telling
 
-    def tell(self, name: str, dtype: int, shape: Dims | None) -> None:
+    def record(self, name: str, dtype: int, shape: Dims | None) -> None:
         """Records type and shape of a tensor that an edit adds."""
         self._added[name] = dtype, shape
 
-    def tell_array(self, name: str, array: NDArray[Any]) -> None:
+    def record_array(self, name: str, array: NDArray[Any]) -> None:
         """Records the data of a constant that an edit adds."""
         self._arrays[name] = array
         shape = tuple([constant(n) for n in array.shape])
-        self.tell(name, helper.np_dtype_to_tensor_dtype(array.dtype), shape)
+        self.record(name, helper.np_dtype_to_tensor_dtype(array.dtype), shape)
 
     def constant(self, array: NDArray[Any], hint: str) -> str:
         """Adds a constant to this graph and returns its name."""
         name = self.graph.constant(array, hint)
-        self.tell_array(name, array)
+        self.record_array(name, array)
         return name
 
     def moved(self, name: str, source: Knowledge, old: str) -> None:
@@ -208,7 +208,7 @@ class Knowledge:
             return None
         return stored.array(MAX_FLOATS)
 
-    def tell_stored(self, node: DraftNode) -> None:
+    def record_stored(self, node: DraftNode) -> None:
         """Records the data of a Constant node that holds few floats."""
         value = node.attribute("value")
         single = node.attribute("value_float")

@@ -378,5 +378,5 @@ class _Builder(Arithmetic):
         self.positions[name] = max((self.positions.get(i, -1) for i in inputs), default=-1)
         self.nodes.append((self.positions[name], node))
         to = attributes.get("to", TensorProto.INT64)
-        self.known.tell(name, to, self.known.shape(inputs[0]) if shape is None else shape)
+        self.known.record(name, to, self.known.shape(inputs[0]) if shape is None else shape)
         return name

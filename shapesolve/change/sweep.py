@@ -162,7 +162,7 @@ class Sweep:
     def _is_left(self, node: DraftNode) -> bool:
         """Applies the rules to a node. Returns True if the node remains."""
         if node.is_standard("Constant"):
-            self.known.tell_stored(node)
+            self.known.record_stored(node)
         if self.whole.stays(node):
             return True
         self.whole.settled.pop(node, None)

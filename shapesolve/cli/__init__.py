@@ -1,4 +1,4 @@
-"""The command line: one file per group of commands."""
+"""The command line; each file has one group of commands."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LONG = (["scan"], ["serve"])
 
 
 def main() -> None:
-    """Entry point."""
+    """Runs the command line."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
             stream.reconfigure(errors="backslashreplace")  # a name that the terminal cannot show is no error

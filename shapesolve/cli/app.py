@@ -1,4 +1,4 @@
-"""The application: which file has which command, loaded when it is asked for."""
+"""The application: names of commands, each loaded from its file on demand."""
 
 from __future__ import annotations
 
@@ -32,24 +32,26 @@ _FILES = {
 
 
 class Commands(OneLine, click.Group):
-    """The commands: only the requested one is imported, and listing them imports all."""
+    """The group of all commands, imported on demand."""
 
     command_class = Command
 
     def list_commands(self, ctx: click.Context | None = None) -> list[str]:
-        """The names in the order of their use."""
+        """Names of commands, in the order of typical use."""
         return [*_FILES]
 
     def get_command(self, ctx: click.Context | None, cmd_name: str) -> click.Command | None:
-        """The command of this name."""
-        for name in [cmd_name] if cmd_name in _FILES else _FILES:  # all, so that the nearest name can be told
+        """Imports and returns a command by name."""
+        for name in (
+            [cmd_name] if cmd_name in _FILES else _FILES
+        ):  # all, so that the nearest name can be suggested
             import_module(f".{_FILES[name]}", __package__)
         return self.commands.get(cmd_name)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that the first word names; a word that names none ends it all."""
+        """Finds the command for the first word; an unknown one ends the program."""
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as e:

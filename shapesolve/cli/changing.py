@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from .app import app
-from .console import fail, refuse, say, tell
+from .console import fail, print_raw, print_text, refuse
 from .options import AsJson, Model, end, sizes_of
 from .parameters import Option
 from .writing import Out, Weights
@@ -103,7 +103,7 @@ def _change(
     json: bool,
     change: Callable[[Read], tuple[Simplified, Analysis]],
 ) -> Analysis:
-    """Write what the change makes of the model; the analysis that it rests on."""
+    """Writes the changed model to `output`, prints what changed, and returns the analysis."""
     from ..change.refused import Refused
     from ..model import ModelError, read_model
     from ..report.annotate_file import save_changed
@@ -126,23 +126,23 @@ def _change(
         from ..report.json import envelope
 
         removed = [asdict(one) for one in done.removed]
-        told = {"output": str(output), "before": done.before, "after": done.after, "removed": removed}
-        say(envelope(command, told))
+        result = {"output": str(output), "before": done.before, "after": done.after, "removed": removed}
+        print_raw(envelope(command, result))
         return analysis
     if explain and done.removed:
-        tell("\n".join(map(str, done.removed)))
-    tell(f"wrote {output}: {done.before:,} nodes became {done.after:,}, Constant nodes apart")
+        print_text("\n".join(map(str, done.removed)))
+    print_text(f"wrote {output}: {done.before:,} nodes became {done.after:,}, Constant nodes apart")
     given = _overridable(done.model)
     if given:
         many = len(given) > 1
         which = f"{len(given)} initializers are inputs" if many else f"initializer {min(given)} is an input"
         them = "them" if many else "it"
-        tell(
+        print_text(
             f"{which} too, so a caller may override {them}: what reads {them} is not folded; take {them} out of the inputs"
         )
     return analysis
 
 
 def _overridable(model: ModelProto) -> set[str]:
-    """Initializers that are also inputs, whose value a caller may give."""
+    """Names of initializers that are also inputs, so that callers can override them."""
     return {t.name for t in model.graph.initializer} & {i.name for i in model.graph.input}

@@ -1,4 +1,4 @@
-"""The command for gates: check."""
+"""Command check: findings as pass or fail, for CI."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from .app import app
-from .console import FOUND, OK, UNUSABLE, Format, complain, fail, say, show, tell
+from .console import FOUND, OK, UNUSABLE, Format, fail, print_error, print_raw, print_text, show
 from .options import AsJson, Assume, Bind, Broadcast, FindingsFormat, find, read_or_say
 from .parameters import Argument, Option
 from .source import check_source
@@ -93,7 +93,7 @@ def check(
     for name, source in _sources(models or []):
         a = read_or_say(source, [*(assume or ()), *gate.expected(name)], bind, broadcast)
         if isinstance(a, str):
-            complain(broken.setdefault(name, a if name in a else f"{name}: {a}"))
+            print_error(broken.setdefault(name, a if name in a else f"{name}: {a}"))
             continue
         find(a)
         found.append((name, a, gate.sifted(name, a.diagnostics)))
@@ -102,7 +102,7 @@ def check(
     _print(found, broken, style)
     if write_baseline is not None:
         if style is Format.text:
-            tell(
+            print_text(
                 f"wrote {count} findings to {write_baseline}: with --baseline {write_baseline} they are not shown again"
             )
         raise SystemExit(UNUSABLE if broken else OK)
@@ -117,7 +117,7 @@ def gate_of(
     baseline: Path | None,
     limits: bool = False,
 ) -> Gate:
-    """The settings of the project with what the command line says; what makes no sense ends the command."""
+    """Gate settings of the project, overridden by command line options."""
     from ..report.gate import SettingsError, read_settings
 
     try:
@@ -127,7 +127,7 @@ def gate_of(
 
 
 def _sources(models: list[str]) -> list[tuple[str, Any]]:
-    """Names of models and what they are read from."""
+    """Pairs (name, source) of the models to check."""
     from ..report.scan import find_models
 
     if not models:
@@ -148,17 +148,17 @@ def _print(found: list[tuple[str, Analysis, Sifted]], broken: dict[str, str], st
     if style is Format.json:
         from ..report.json import findings_json
 
-        say(findings_json([(name, a.ok, of.shown) for name, a, of in found], broken))
+        print_raw(findings_json([(name, a.ok, of.shown) for name, a, of in found], broken))
     elif style is Format.sarif:
         from ..report.sarif import sarif_text
 
-        say(sarif_text([(name, of.shown) for name, _, of in found], broken))
+        print_raw(sarif_text([(name, of.shown) for name, _, of in found], broken))
     elif style is Format.github:
         from ..report.github import annotation_lines
 
         lines = list(annotation_lines([(name, of.shown) for name, _, of in found]))
         if lines:
-            say("\n".join(lines))
+            print_raw("\n".join(lines))
     else:
         from ..report.text import closing_line, headline, summary_lines
 

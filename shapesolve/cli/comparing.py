@@ -1,4 +1,4 @@
-"""Comparing two models: diff."""
+"""Command diff: comparison of two models."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from .app import app
-from .console import FOUND, OK, UNDECIDED, Progress, fail, say, show
+from .console import FOUND, OK, UNDECIDED, Progress, fail, print_raw, show
 from .options import AsJson, load
 from .parameters import Argument, Option
 
@@ -60,7 +60,7 @@ def diff(
     if json:
         from ..report.json import data_of, envelope
 
-        say(envelope("diff", {"same": found.same, "replaces": found.replaces, **data_of(found)}))
+        print_raw(envelope("diff", {"same": found.same, "replaces": found.replaces, **data_of(found)}))
     else:
         show(diff_lines(found, brief=prove))
     good = found.replaces if prove else found.same
@@ -68,7 +68,7 @@ def diff(
 
 
 def _runs(before: Analysis, after: Analysis, found: Diff, count: int) -> Runs:
-    """Runs at sizes of the model that accepts fewer."""
+    """Runs both models at sizes that both accept, and compares their outputs."""
     from ..change.diff import matched
     from ..change.runs import run_both
     from ..deploy import NoSizes, generate_inputs

@@ -1,4 +1,4 @@
-"""Completion of commands and options by the shell: Click's script, and where shells look for it."""
+"""Shell completion: Click's script, and its installation."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def completion_script(command: click.Command) -> str:
 
 
 def install_completion(command: click.Command) -> str:
-    """Put the script where the current shell finds it, and say where that is."""
+    """Installs the completion script for the current shell; returns a message."""
     shell = _shell()
     script = _script(command, shell)
     place, start, line = _PLACES[shell]

@@ -47,8 +47,8 @@ class ContractFormat(StrEnum):
     onnx = "onnx"
 
 
-def complain(message: str) -> None:
-    """One clear error on stderr."""
+def print_error(message: str) -> None:
+    """Prints one error message on stderr."""
     from ..report.lines import line, visible
 
     text = visible(" ".join(message.split("\n")))
@@ -63,18 +63,18 @@ def complain(message: str) -> None:
 
 
 def fail(message: str) -> NoReturn:
-    """One clear error, and the exit code for unusable input."""
-    complain(message)
+    """Prints one error message and exits with the code for unusable input."""
+    print_error(message)
     raise SystemExit(UNUSABLE)
 
 
 def fail_at(error: DimSyntaxError) -> NoReturn:
-    """An expression that cannot be read: the error, and the expression with a caret under the place."""
+    """Prints a syntax error with a caret under the position, and exits."""
     from ..report.lines import clipped, visible
 
     if not 0 <= error.position <= len(error.text):
         fail(str(error))
-    complain(error.problem)
+    print_error(error.problem)
     start = max(0, error.position - 40)
     before = ("… " if start else "") + visible(error.text[start : error.position])
     after = visible(clipped(error.text[error.position :], 40))
@@ -98,31 +98,31 @@ def show(printed: Iterable[Printed]) -> None:
     print_styled(printed, terminal=sys.stdout.isatty())
 
 
-def tell(text: str) -> None:
-    """Print sentences, each on a line, which a terminal wraps by words."""
+def print_text(text: str) -> None:
+    """Prints sentences, one per line, wrapped at words on a terminal."""
     from ..report.lines import line
 
     show(map(line, text.splitlines() or [""]))
 
 
-def say(text: str) -> None:
-    """Print text as it is (JSON, SARIF, workflow commands)."""
+def print_raw(text: str) -> None:
+    """Prints text unchanged (JSON, SARIF, workflow commands)."""
     print(text)
 
 
 def refuse(command: str, why: str, json: bool, lead: str = "") -> NoReturn:
-    """Say why there is nothing else to tell, as an error or as JSON, with the exit code for that."""
+    """Reports that there is no result, as an error or as JSON, and exits."""
     if json:
         from ..report.json import envelope
 
-        say(envelope(command, {"refused": why}))
+        print_raw(envelope(command, {"refused": why}))
     else:
-        complain(f"{lead}{why}")
+        print_error(f"{lead}{why}")
     raise SystemExit(FOUND)
 
 
 class Progress:
-    """A bar on a terminal's stderr once the work takes over a second, removed at the end.
+    """A progress bar on stderr, shown after one second and removed at the end.
 
     It tells how much is done where the work calls it with (done, total), else how long it takes.
     """
@@ -144,7 +144,7 @@ class Progress:
             self._drawing.join()
 
     def __call__(self, done: int, total: int, *_: Any) -> None:
-        """Sets the progress."""
+        """Updates the progress."""
         self._counts = done, total
 
     def _draw(self) -> None:

@@ -1,4 +1,4 @@
-"""The command that says what a model costs to run."""
+"""Command cost: operations and memory of a model."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def cost(
 
 
 def _left(cost: Cost, sizes: dict[str, int], option: str) -> str:
-    """The one name that has no size yet."""
+    """The single name without a size; exits if there are several or none."""
     left = [n for n in cost.analysis.symbols if n in cost.peak.free and n not in sizes]
     if len(left) != 1:
         raise ValueError(f"{option} needs --of NAME: one of {', '.join(left) or 'no names are left'}")
@@ -103,7 +103,7 @@ def _show_json(cost: Cost, numbers: Mapping[str, int], fit: Fit | None) -> None:
     from dataclasses import asdict
 
     from ..report.json import envelope
-    from .console import say
+    from .console import print_raw
 
     data: dict[str, Any] = cost.to_json()
     if numbers:
@@ -112,7 +112,7 @@ def _show_json(cost: Cost, numbers: Mapping[str, int], fit: Fit | None) -> None:
         data["at"] = {**numbers, **memory}
     if fit is not None:
         data["fit"] = asdict(fit)
-    say(envelope("cost", data))
+    print_raw(envelope("cost", data))
 
 
 def _show_text(

@@ -1,4 +1,4 @@
-"""Commands for what comes after analysis: inputs, sizes."""
+"""Commands inputs and sizes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from ..expr.sizes import answer_text, sizes_text
 from .app import app
-from .console import FOUND, fail, refuse, say, show, tell
+from .console import FOUND, fail, print_raw, print_text, refuse, show
 from .options import AsJson, Assume, Bind, Model, find, listed_sizes, load, sizes_of
 from .parameters import Option
 
@@ -64,17 +64,19 @@ def inputs(
     if json:
         from ..report.json import envelope
 
-        told = {"sizes": made.sizes, "guesses": made.guesses, "files": list(map(str, files))}
-        say(envelope("inputs", told))
+        result = {"sizes": made.sizes, "guesses": made.guesses, "files": list(map(str, files))}
+        print_raw(envelope("inputs", result))
         return
     for k, sizes in enumerate(made.sizes):
-        tell(f"{k:>4}  {sizes_text(sizes) or 'no free sizes'}")
+        print_text(f"{k:>4}  {sizes_text(sizes) or 'no free sizes'}")
     for guess in made.guesses:
-        tell(f"guessed  {guess}")
+        print_text(f"guessed  {guess}")
     if made.guesses:
-        tell("         shapesolve.generate_inputs(model, values={'NAME': array or function}) gives others")
+        print_text(
+            "         shapesolve.generate_inputs(model, values={'NAME': array or function}) gives others"
+        )
     if output is not None:
-        tell(f"wrote {len(made)} sets of inputs to {output} ({len(files)} files)")
+        print_text(f"wrote {len(made)} sets of inputs to {output} ({len(files)} files)")
 
 
 @app.command()
@@ -146,14 +148,14 @@ def sizes(
     against: list[Printed] = []
     try:
         if enumerate is not None:
-            told = _first(a, enumerate, least, sizes_of(bind))
+            data = _first(a, enumerate, least, sizes_of(bind))
         elif buckets is not None:
             made = _buckets(a, buckets, symbol or "", k, sizes_of(bind))
             text = profile_text(a, made.profiles(a), tool) if tool else ""
-            told = made.to_json()
+            data = made.to_json()
         else:
             wanted = listed_sizes(near or "", "--near")
-            told, against = _near(a, wanted, sizes_of(bind), least)
+            data, against = _near(a, wanted, sizes_of(bind), least)
     except NoSizes as e:
         refuse("sizes", str(e), json, lead=f"{model}: ")
     except ValueError as e:
@@ -163,17 +165,17 @@ def sizes(
     if json:
         from ..report.json import envelope
 
-        say(envelope("sizes", told))
+        print_raw(envelope("sizes", data))
     elif tool:
-        say(text)
+        print_raw(text)
     elif buckets is not None:
-        tell("\n".join(_bucket_lines(told)))
+        print_text("\n".join(_bucket_lines(data)))
     elif enumerate is not None:
-        tell("\n".join(sizes_text(sizes) or "no free sizes" for sizes in told["sizes"]))
+        print_text("\n".join(sizes_text(sizes) or "no free sizes" for sizes in data["sizes"]))
     else:
         if against:
             show(against)
-        tell("\n".join(_near_lines(told, wanted)))
+        print_text("\n".join(_near_lines(data, wanted)))
     raise SystemExit(FOUND if against else 0)
 
 
@@ -191,15 +193,15 @@ def _buckets(a: Analysis, file: Path, symbol: str, k: int, bind: dict[str, int])
     return buckets(a, seen, names[0] if len(names) == 1 else names, k, bind=bind)
 
 
-def _bucket_lines(told: dict[str, Any]) -> Iterator[str]:
-    symbols = told["symbols"]
-    for one in told["buckets"]:
+def _bucket_lines(data: dict[str, Any]) -> Iterator[str]:
+    symbols = data["symbols"]
+    for one in data["buckets"]:
         others = sizes_text({n: v for n, v in one["sizes"].items() if n not in symbols})
         where = f"  with {others}" if others else ""
         yield f"{sizes_text({n: one['sizes'][n] for n in symbols})}  holds {one['count']}, padding {one['padding']}{where}"
-    share = 100 * told["padding"] / max(told["padding"] + told["total"], 1)
-    least = "the least that is possible" if told["proved"] else "the least that was found"
-    yield f"padding {told['padding']:,} of {told['padding'] + told['total']:,} ({share:.1f} %), {least}"
+    share = 100 * data["padding"] / max(data["padding"] + data["total"], 1)
+    least = "the least that is possible" if data["proved"] else "the least that was found"
+    yield f"padding {data['padding']:,} of {data['padding'] + data['total']:,} ({share:.1f} %), {least}"
 
 
 _SIDES: tuple[Literal["above", "below", "both"], ...] = ("above", "below", "both")
@@ -208,7 +210,7 @@ _SIDES: tuple[Literal["above", "below", "both"], ...] = ("above", "below", "both
 def _near(
     a: Analysis, wanted: dict[str, int], bind: dict[str, int], least: int
 ) -> tuple[dict[str, Any], list[Printed]]:
-    """Data and lines on accepted sizes near the wanted ones, and the reasons against these. No lines if accepted."""
+    """Data and printed lines for ``sizes --near``: nearest accepted sizes, and violated conditions. No lines if accepted."""
     from ..deploy import NoSizes, Sizes
     from ..report.evaluation import broken_lines, broken_terms
     from ..report.lines import line
@@ -218,25 +220,25 @@ def _near(
     sizes = question.completed(wanted)
     if sizes is not None:
         return {"accepted": True, "broken": [], "sizes": sizes}, []
-    told: dict[str, Any] = {"accepted": False, "broken": []}
+    data: dict[str, Any] = {"accepted": False, "broken": []}
     for side in _SIDES:
         try:
-            told[side] = question.nearest(wanted, side)
+            data[side] = question.nearest(wanted, side)
         except NoSizes:
-            told[side] = None
-            told.setdefault("limits", {})[side] = _limits(a, wanted, side)
-    beside = told["both"] or dict.fromkeys(question.names, 1)
+            data[side] = None
+            data.setdefault("limits", {})[side] = _limits(a, wanted, side)
+    beside = data["both"] or dict.fromkeys(question.names, 1)
     start = {**beside, **question.fixed, **wanted, **bind}
     terms = broken_terms(a, start)
-    told["broken"] = [t.text for t in terms] if terms else question.broken(start)
+    data["broken"] = [t.text for t in terms] if terms else question.broken(start)
     lines = (
-        list(broken_lines(a, start)) if terms else [line(("dim", "  = "), text) for text in told["broken"]]
+        list(broken_lines(a, start)) if terms else [line(("dim", "  = "), text) for text in data["broken"]]
     )
-    return told, [line(("error", "not accepted")), *lines]
+    return data, [line(("error", "not accepted")), *lines]
 
 
 def _limits(a: Analysis, wanted: dict[str, int], side: Literal["above", "below", "both"]) -> dict[str, int]:
-    """The proved bounds that no size on this side of those wanted keeps, by name."""
+    """Proved bounds that exclude all sizes above (or below) the wanted ones, by name."""
     bounds = {n: a.bounds(a.symbols[n]) for n in wanted if side != "both"}
     if side == "below":
         return {n: lo for n, (lo, _) in bounds.items() if lo is not None and lo > wanted[n]}
@@ -245,13 +247,13 @@ def _limits(a: Analysis, wanted: dict[str, int], side: Literal["above", "below",
 
 def _none_text(limits: dict[str, int], side: Literal["above", "below", "both"]) -> str:
     word = "least" if side == "below" else "most"
-    told = " and ".join(f"{n} is at {word} {size}" for n, size in limits.items())
-    return f"none: {told} in every run" if told else "none found"
+    text = " and ".join(f"{n} is at {word} {size}" for n, size in limits.items())
+    return f"none: {text} in every run" if text else "none found"
 
 
-def _near_lines(told: dict[str, Any], wanted: dict[str, int]) -> Iterator[str]:
-    for side in _SIDES if not told["accepted"] else ():
-        at = answer_text(told[side], wanted) if told[side] else _none_text(told["limits"][side], side)
+def _near_lines(data: dict[str, Any], wanted: dict[str, int]) -> Iterator[str]:
+    for side in _SIDES if not data["accepted"] else ():
+        at = answer_text(data[side], wanted) if data[side] else _none_text(data["limits"][side], side)
         yield f"{side if side != 'both' else 'nearest':<8} {at}"
-    if told["accepted"]:
-        yield f"accepted as they are: {answer_text(told['sizes'], wanted)}"
+    if data["accepted"]:
+        yield f"accepted as they are: {answer_text(data['sizes'], wanted)}"

@@ -1,4 +1,4 @@
-"""The command that says why a size does not run: why."""
+"""Command why: the reason why sizes do not run."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from ..expr.sizes import answer_text
 from .app import app
-from .console import FOUND, fail, refuse, say, show
+from .console import FOUND, fail, print_raw, refuse, show
 from .options import AsJson, Assume, Model, find, listed_sizes, load
 from .parameters import Argument
 
@@ -53,15 +53,15 @@ def why(
     if json:
         from ..report.json import envelope, finding_data
 
-        told: dict[str, Any] = {"runs": full is not None, "sizes": full, "near": near}
-        say(envelope("why", {**told, "findings": [finding_data(f) for f in (*causes, *held)]}))
+        result: dict[str, Any] = {"runs": full is not None, "sizes": full, "near": near}
+        print_raw(envelope("why", {**result, "findings": [finding_data(f) for f in (*causes, *held)]}))
     else:
         show(_lines(wanted, full, causes, held, near))
     raise SystemExit(0 if full is not None else FOUND)
 
 
 def _causes(free: Analysis, wanted: dict[str, int]) -> list[Finding]:
-    """The errors of the model at these sizes; else the terms of its contract that these sizes break."""
+    """Findings that explain why these sizes fail: errors, else violated contract terms."""
     from ..analysis import analyze
     from ..explain.outside import find_outside
 
@@ -71,14 +71,14 @@ def _causes(free: Analysis, wanted: dict[str, int]) -> list[Finding]:
 
 
 def _held(free: Analysis, wanted: dict[str, int]) -> list[Finding]:
-    """Findings of the model itself on these names: what a constant of the export holds."""
+    """Findings on these names that blame a constant of the export."""
     return [
         f for f in free.diagnostics if f.code in _BAKED and any(f"`{name}`" in f.title for name in wanted)
     ]
 
 
 def _nearest(free: Analysis, wanted: dict[str, int]) -> dict[str, dict[str, int] | None]:
-    """The nearest accepted sizes below and above; empty inputs only where nothing else runs."""
+    """The nearest accepted sizes below and above, non-empty if possible."""
     from ..deploy import NoSizes, Sizes
 
     found: dict[str, dict[str, int] | None] = {}

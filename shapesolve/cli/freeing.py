@@ -1,4 +1,4 @@
-"""Sizes that were baked in are freed: free."""
+"""Command free: makes fixed sizes dynamic."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from ..expr.sizes import sizes_text
 from .app import app
-from .console import fail, refuse, say, tell
+from .console import fail, print_raw, print_text, refuse
 from .options import AsJson, Model
 from .parameters import Option
 from .writing import Out, Weights
@@ -74,15 +74,15 @@ def free(
 
         from ..report.json import envelope
 
-        say(envelope("free", {"output": str(output), "runs": [asdict(run) for run in runs]}))
+        print_raw(envelope("free", {"output": str(output), "runs": [asdict(run) for run in runs]}))
         return
     for run in runs:
         sizes = sizes_text(run.sizes)
         if run.difference is None:
-            tell(f"{sizes}: runs, with the shapes that are proved")
+            print_text(f"{sizes}: runs, with the shapes that are proved")
         else:
-            tell(f"{sizes}: the same as the original, largest difference {run.difference:.2g}")
-    tell(f"wrote {output}")
+            print_text(f"{sizes}: the same as the original, largest difference {run.difference:.2g}")
+    print_text(f"wrote {output}")
 
 
 def _verify(original: onnx.ModelProto, changed: onnx.ModelProto, dims: Mapping[str, str]) -> list[Run]:
@@ -92,7 +92,7 @@ def _verify(original: onnx.ModelProto, changed: onnx.ModelProto, dims: Mapping[s
 
 
 def place(text: str) -> tuple[str, str]:
-    """The axis and the name that an option says."""
+    """Parses ``images[0]=batch`` into axis and name."""
     place, equals, name = text.rpartition("=")
     if not equals and name.strip() and "[" not in name:
         return name.strip(), name.strip()

@@ -1,4 +1,4 @@
-"""One dynamic model from fixed exports: generalize."""
+"""Command generalize: one dynamic model from fixed exports."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from .app import app
-from .console import fail, refuse, say, tell
+from .console import fail, print_raw, print_text, refuse
 from .freeing import place
 from .options import AsJson
 from .parameters import Argument, Option
@@ -103,16 +103,16 @@ def generalize(
             "exports": rests,
             "runs": [asdict(r) for r in runs],
         }
-        say(envelope("generalize", data))
+        print_raw(envelope("generalize", data))
         return
     for run in runs:
-        tell(
+        print_text(
             f"{', '.join(f'{n} = {s}' for n, s in run.sizes.items())}: as the export, largest difference {run.difference:.2g}"
         )
     if skipped:
-        tell(f"not run: {skipped}")
-    tell(f"rests on {len(exports)} exports; contract: {', '.join(contract) or 'every input size runs'}")
-    tell(f"wrote {output}")
+        print_text(f"not run: {skipped}")
+    print_text(f"rests on {len(exports)} exports; contract: {', '.join(contract) or 'every input size runs'}")
+    print_text(f"wrote {output}")
 
 
 def _verify(exports: Sequence[Model], changed: onnx.ModelProto) -> list[Run]:

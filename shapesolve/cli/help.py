@@ -1,4 +1,4 @@
-"""Help in colours, without Rich, which takes longer to load than help to print."""
+"""Coloured help texts, without loading Rich."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _EXAMPLE = re.compile(r"^( +)(shapesolve .*)$", re.MULTILINE)
 
 
 def coloured() -> bool:
-    """True if stdout takes colours. NO_COLOR disables them, FORCE_COLOR enables them in a pipe."""
+    """True if stdout supports colours. NO_COLOR disables them, FORCE_COLOR enables them in a pipe."""
     if os.environ.get("NO_COLOR"):
         return False
     terminal = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
@@ -21,14 +21,14 @@ def coloured() -> bool:
 
 
 class Formatter(click.HelpFormatter):
-    """Headings are bold, what is typed has a colour."""
+    """Help formatter with bold headings and coloured option names."""
 
     def write_usage(self, prog: str, args: str = "", prefix: str | None = None) -> None:
-        """The first line."""
+        """Writes the usage line."""
         super().write_usage(_typed(prog), args, f"{_heading(prefix or 'Usage:')} ")
 
     def write_heading(self, heading: str) -> None:
-        """The line above a section."""
+        """Writes the heading of a section."""
         self.write(f"{'':>{self.current_indent}}{_heading(f'{heading}:')}\n")
 
     def write_text(self, text: str) -> None:
@@ -38,12 +38,12 @@ class Formatter(click.HelpFormatter):
         self.buffer[start:] = [_EXAMPLE.sub(_example, part) for part in self.buffer[start:]]
 
     def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
-        """Names and what they mean."""
+        """Writes a list of options with their descriptions."""
         super().write_dl([(_typed(name), meaning) for name, meaning in rows], col_max, col_spacing)
 
 
 class Context(click.Context):
-    """A command line that is read, whose help has colours."""
+    """A Click context with coloured help."""
 
     formatter_class = Formatter
 

@@ -1,4 +1,4 @@
-"""Lines and tables on a terminal: Rich lays them out, wraps them by words, and colours them."""
+"""Prints styled lines and tables on a terminal with Rich, wrapped at words."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _STYLES = {
 
 
 def print_styled(printed: Iterable[Printed], *, terminal: bool, stderr: bool = False) -> None:
-    """Print in the width of the terminal; a pipe (``terminal=False``) gets lines as long as they are."""
+    """Prints lines and tables in the width of the terminal; to a pipe without wrapping."""
     width = None if terminal else UNLIMITED
     console = Console(highlight=False, width=width, soft_wrap=False, stderr=stderr, color_system=colours())
     for part in tables(printed):
@@ -41,7 +41,7 @@ def colours() -> Literal["auto"] | None:
 
 
 def _text(pieces: Line, width: int = UNLIMITED) -> Text:
-    """The text with its styles, in lines of this width."""
+    """Rich text with styles, wrapped at this width."""
     parts = ((text if style == "prose" else _short(text), _STYLES[style]) for style, text in pieces)
     made = Text.assemble(*parts, overflow="fold")
     made.rstrip()
@@ -49,14 +49,14 @@ def _text(pieces: Line, width: int = UNLIMITED) -> Text:
 
 
 def _in_lines(text: Text, width: int) -> Text:
-    """The text in lines of this width, each style where it is."""
+    """The text broken at this width, with its styles."""
     if text.cell_len <= width:
         return text
     return Text("\n", overflow="fold").join(text[begin:end] for begin, end in lines_of(text.plain, width))
 
 
 def _short(text: str) -> str:
-    """The text, or its beginning up to the end of a word."""
+    """The text cut off at the end of a word, if it is long."""
     return (
         text
         if len(text) <= MAX_EXPRESSION
@@ -65,7 +65,7 @@ def _short(text: str) -> str:
 
 
 def _line(pieces: Line, width: int) -> RenderableType:
-    """A line, wrapped with a hanging indent after its mark (``help: ``) or indentation."""
+    """A line wrapped with hanging indent after its label (``help: ``) or indentation."""
     text = _text(pieces)
     if text.cell_len <= width:
         return text
@@ -83,7 +83,7 @@ def _line(pieces: Line, width: int) -> RenderableType:
 
 
 def _table(rows: list[Row], width: int) -> Table | None:
-    """The table; None where the columns cannot be made so narrow without breaking a word."""
+    """A Rich table; None if its columns cannot be narrow enough."""
     columns = list(zip(*([_text(c).plain for c in r.cells] for r in rows)))
     first = max(sum(cell_len(text) for _, text in r.cells[0]) for r in rows)
     widths = [max(map(cell_len, column)) for column in columns[1:]]
@@ -102,14 +102,14 @@ def _table(rows: list[Row], width: int) -> Table | None:
 
 
 def _as_line(r: Row, width: int) -> RenderableType:
-    """A row that is too wide for its table, wrapped by words behind its first cell."""
+    """A table row that is too wide, wrapped as a line after its first cell."""
     mark = "".join(text for _, text in r.cells[0])
     rest = [piece for cell in r.cells[1:] for piece in (*cell, ("", " " * GAP))]
     return _line((("dim", f"{mark}{' ' * GAP}"), *rest), width)
 
 
 def _cell(pieces: Line, width: int | None) -> Text:
-    """A cell in lines of this width; the first of a row (None) stays as it is."""
+    """A cell wrapped at this width (None: unwrapped)."""
     if width is not None or len(pieces) != 1:
         return _text(pieces, width or UNLIMITED)
     (style, text) = pieces[0]
@@ -142,7 +142,7 @@ def _part(word: str, width: int) -> int:
 
 
 def _end(text: str, width: int) -> int | None:
-    """The blank in the second half of the line that parts least of an expression; else the last one."""
+    """Best break position in a line: a space in its second half that splits no expression."""
     ends: list[tuple[int, int]] = []
     for blanks in _BLANKS.finditer(text):
         before, after = text[: blanks.start()], text[blanks.end() :]

@@ -1,4 +1,5 @@
-"""Startup and exit speed of the command line. It changes settings of its own process only.
+"""Lazy imports and garbage collector settings that make the command line start and exit fast. It changes settings of
+its own process only.
 
 `import onnx` loads all of onnx, and with it numpy and ml_dtypes. Most analyses use no array.
 """
@@ -30,7 +31,7 @@ _LATER = frozenset(
 
 
 class _Module(ModuleType):
-    """A module that has been found, and is executed when something of it is asked for.
+    """A module that is executed at the first access to an attribute.
 
     `importlib.util.LazyLoader` makes such modules too, which the second import of them executes.
     """
@@ -64,7 +65,7 @@ _FOUND: dict[ModuleType, ModuleSpec] = {}
 
 
 class _Later(MetaPathFinder, Loader):
-    """Finds modules where they are, and leaves their execution for later."""
+    """Import hook that delays the execution of modules."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -85,12 +86,12 @@ class _Later(MetaPathFinder, Loader):
 
 
 def start_light() -> None:
-    """Leave for later what may not be needed."""
+    """Sets up lazy imports and rare garbage collection."""
     # few commands allocate so much, and what is imported is no garbage; the numbers are those of mypy
     gc.set_threshold(200_000, 30, 30)
     sys.meta_path.insert(0, _Later())
 
 
 def end_light() -> None:
-    """Take what there is out of the collections of garbage with which the interpreter ends."""
+    """Excludes all objects from garbage collection, so that the interpreter exits fast."""
     gc.freeze()

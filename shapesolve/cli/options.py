@@ -1,4 +1,4 @@
-"""Arguments that commands share, and what they turn into."""
+"""Options that several commands share, and their parsing."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
-from .console import FOUND, OK, Format, Progress, complain, fail, fail_at
+from .console import FOUND, OK, Format, Progress, fail, fail_at, print_error
 from .parameters import Argument, Option
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ AsJson = Annotated[bool, Option("--json", help="Print JSON.")]
 def load(
     model: Path, assume: list[str] | None = None, bind: list[str] | None = None, broadcast: str = "named"
 ) -> Analysis:
-    """Analyze a file, or standard input (``-``), for a command; problems with the input end the command."""
+    """Analyzes a file or standard input (``-``); errors end the command."""
     piped = str(model) == "-"
     analysis = read_or_say(sys.stdin.buffer.read() if piped else model, assume, bind, broadcast)
     if isinstance(analysis, str):
@@ -51,7 +51,7 @@ def load(
 def read_or_say(
     source: Any, assume: list[str] | None = None, bind: list[str] | None = None, broadcast: str = "named"
 ) -> Analysis | str:
-    """The analysis, or why the model is unusable; an option that makes no sense ends the command."""
+    """The analysis, or a message why the model is unusable; illegal options end the command."""
     from ..analysis import analyze
     from ..expr import DimSyntaxError
     from ..model import ModelError
@@ -78,19 +78,19 @@ def find(analysis: Analysis, *, findings: bool = True) -> None:
 
 
 def accepts(analysis: Analysis) -> int:
-    """The exit code that says whether the model accepts any input size."""
+    """Exit code: 0 if the model accepts some input size, else 1."""
     return FOUND if analysis.contract.impossible else OK
 
 
 def end(analysis: Analysis) -> NoReturn:
-    """Ends a command after its output. If no input sizes run, prints that and sets the exit code."""
+    """Exits with the code of `accepts`. If no input sizes run, prints that and sets the exit code."""
     if analysis._solved.nothing_runs:
-        complain(analysis._solved.nothing_runs)
+        print_error(analysis._solved.nothing_runs)
     raise SystemExit(accepts(analysis))
 
 
 def sizes_of(given: Iterable[str] | None, option: str = "--bind") -> dict[str, int]:
-    """The sizes that an option gives, one by one; a text that is none ends the command."""
+    """Parses ``NAME=SIZE`` options; illegal text ends the command."""
     sizes = {}
     for text in chain.from_iterable(map(_parted, given or ())):
         name, equals, size = (part.strip() for part in text.rpartition("="))
@@ -101,13 +101,13 @@ def sizes_of(given: Iterable[str] | None, option: str = "--bind") -> dict[str, i
 
 
 def _parted(text: str) -> list[str]:
-    """``a=1,b=2`` in its parts; a comma within a name parts nothing."""
+    """Splits ``a=1,b=2`` at commas, but not within a name."""
     parts = [part for part in text.split(",") if part.strip()]
     return parts if all("=" in part for part in parts) else [text]
 
 
 def listed_sizes(text: str, option: str) -> dict[str, int]:
-    """The sizes that an option gives in one text, with commas between."""
+    """Parses sizes separated by commas."""
     return sizes_of([part for part in text.split(",") if part.strip()], option)
 
 
@@ -117,7 +117,7 @@ def page_title(model: Path) -> str:
 
 
 def write_file(output: Path, data: bytes, beside: ModelFile | None = None) -> None:
-    """Write a file; where that cannot be done, or would destroy the model that is given, the command ends."""
+    """Writes a file; errors, and overwriting the input model, end the command."""
     from ..model.saving import write_atomically
 
     try:

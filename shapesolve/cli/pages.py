@@ -158,7 +158,7 @@ def _help(name: str) -> str:
 
 
 def _example(name: str, root: Path) -> str:
-    """Output of a command, in an empty folder that has the examples."""
+    """Output of a command, run in a temporary folder with the examples."""
     if name in SHOWN:
         return f"{SHOWN[name]}\n"
     text, lines = EXAMPLES[name]

@@ -1,4 +1,4 @@
-"""Commands are functions: an annotation says which argument or option of Click a parameter is.
+"""Turns functions into Click commands: annotations declare arguments and options.
 
     def check(model: Annotated[Path, Argument("MODEL", help="The file.")], quiet: Annotated[bool, Option("--quiet")] = False)
 
@@ -46,14 +46,14 @@ class Option:
 
 
 class OneLine(click.Command):
-    """Reports errors of the command line in one line, as all other errors, and colours the help."""
+    """A command that reports usage errors in one line and has coloured help."""
 
     context_class = Context
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
-        """Read the words; those that make no sense end the command."""
+        """Parses the arguments; usage errors end the command."""
         extra.setdefault("color", coloured())
         try:
             return super().make_context(info_name, args, parent, **extra)
@@ -74,14 +74,14 @@ def refuse(error: click.UsageError) -> NoReturn:
 
 
 class Command(OneLine):
-    """The command that a function is; its parameters are read when it is looked at."""
+    """A command made from a function, whose parameters are inspected on demand."""
 
     def __init__(self, name: str | None, callback: Callable[..., Any], **attributes: Any) -> None:
         super().__init__(name, callback=callback, **attributes | {"params": [*_parameters(callback)]})
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Arguments before options, each with what it means."""
-        rows = [(p.metavar or "", p.told) for p in self.get_params(ctx) if isinstance(p, _Argument)]
+        """Writes the help of arguments, then of options."""
+        rows = [(p.metavar or "", p.help_text) for p in self.get_params(ctx) if isinstance(p, _Argument)]
         if rows:
             with formatter.section("Arguments"):
                 formatter.write_dl(rows)
@@ -90,19 +90,19 @@ class Command(OneLine):
             formatter.write_dl([record for p in options if (record := p.get_help_record(ctx))])
 
     def format_arguments(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Nothing: `format_options` writes them (Click does so by itself since 8.5, under a longer heading)."""
+        """Writes nothing, as `format_options` writes arguments."""
 
 
 class _Argument(click.Argument):
-    """An argument with a line of help."""
+    """A positional argument with help text."""
 
     def __init__(self, name: str, help: str, **attributes: Any) -> None:
         super().__init__([name], **attributes)
-        self.told = f"{help}  [required]" if self.required else help
+        self.help_text = f"{help}  [required]" if self.required else help
 
 
 class _OneOf(click.Choice[str]):
-    """One of the values of an enum, or of a `Literal`."""
+    """A value of an enum or `Literal`."""
 
     def __init__(self, values: Iterable[str], read: Callable[[str], Any] = str) -> None:
         super().__init__([*values])
@@ -118,39 +118,39 @@ class _OneOf(click.Choice[str]):
 def _parameters(function: Callable[..., Any]) -> Iterator[click.Parameter]:
     hints = get_type_hints(function, include_extras=True)
     for name, parameter in inspect.signature(function).parameters.items():
-        kind, said = get_args(hints[name])
+        kind, declared = get_args(hints[name])
         if get_origin(kind) is UnionType:
             (kind,) = (k for k in get_args(kind) if k is not NoneType)
         many = get_origin(kind) is list
         attributes: dict[str, Any] = {
             "required": parameter.default is parameter.empty,
-            "metavar": said.metavar,
+            "metavar": declared.metavar,
         }
         if not attributes["required"]:
             attributes["default"] = getattr(parameter.default, "value", parameter.default)
         if many:
             (kind,) = get_args(kind)
             attributes["callback"] = _as_list
-        if isinstance(said, Argument):
-            yield _Argument(name, said.help, type=_type(kind), nargs=-1 if many else 1, **attributes)
+        if isinstance(declared, Argument):
+            yield _Argument(name, declared.help, type=_type(kind), nargs=-1 if many else 1, **attributes)
         elif kind is bool:
-            yield click.Option([*said.names, name], is_flag=True, help=said.help, **attributes)
+            yield click.Option([*declared.names, name], is_flag=True, help=declared.help, **attributes)
         else:
-            read = _type(kind, said.min, said.max)
+            read = _type(kind, declared.min, declared.max)
             shown = attributes.get("default") != ""
             option = click.Option if many else _Once
             yield option(
-                [*said.names, name],
+                [*declared.names, name],
                 type=read,
                 multiple=many,
-                help=said.help,
+                help=declared.help,
                 show_default=shown,
                 **attributes,
             )
 
 
 class _Once(click.Option):
-    """An option with one value: repeated lists of sizes are one list, anything else repeated is refused."""
+    """An option with one value, which may be given twice only for lists of sizes."""
 
     def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
         super().add_to_parser(parser, ctx)

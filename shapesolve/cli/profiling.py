@@ -1,4 +1,4 @@
-"""The command for compilers that take ranges of sizes: profile."""
+"""Command profile: ranges of sizes for compilers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from ..report.lines import row
 from .app import app
-from .console import fail, refuse, say, show, tell
+from .console import fail, print_raw, print_text, refuse, show
 from .options import AsJson, Assume, Bind, Model, find, listed_sizes, load, write_file
 from .parameters import Option
 
@@ -50,7 +50,7 @@ def profile(
     """Ranges of sizes that a model accepts, for compilers.
 
     All three are accepted by the model; names that are left out follow (total_seq from past_seq + seq). A corner that breaks
-    the contract is refused with the condition and its node, exit code 1. What sizes between must keep is told on stderr.
+    the contract is refused with the condition and its node, exit code 1. Conditions on sizes between go to stderr.
     Examples:
 
         shapesolve profile unet.onnx --opt batch=1,height=64,width=64 --max batch=8,height=512,width=512 --for trtexec
@@ -92,20 +92,20 @@ def profile(
     for condition in () if tool in ("", "json") else conditions_text(found, tool):
         print(f"note: {condition}", file=sys.stderr)
     if output is None:
-        say(text)
+        print_raw(text)
         return
     write_file(output, f"{text}\n".encode(), a.model)
-    tell(f"wrote {output}")
+    print_text(f"wrote {output}")
 
 
 def _example(model: Path, found: Profile) -> str:
-    """A command that works: with the sizes nearest to 1."""
+    """Text of a working command, with sizes closest to 1."""
     sizes = ",".join(f"{name}={size}" for name, size in found.opt.items())
     return f"shapesolve profile {shlex.quote(str(model))} --opt {shlex.quote(sizes)}"
 
 
 def _table(found: Sequence[Profile]) -> Iterator[Printed]:
-    """The sizes of each name, for people, and what sizes between must keep."""
+    """Table of sizes per name, and conditions on sizes within the ranges."""
     from ..report.lines import line, row
 
     for k, one in enumerate(found):

@@ -16,14 +16,14 @@ class _Left(TimeRemainingColumn):
     """Column with the remaining time, if it can be estimated."""
 
     def render(self, task: Task) -> Text:
-        """The cell."""
+        """The cell text."""
         if task.time_remaining is None or task.finished:
             return Text("")
         return Text.assemble(super().render(task), " left")
 
 
 def draw(what: str, end: Event, every: float, counts: Callable[[], tuple[int, int] | None]) -> None:
-    """Draw until the end, with how many of how many are done where that is counted; then remove it."""
+    """Draws a progress bar until `end` is set, then removes it."""
     columns = (BarColumn(24), TextColumn("{task.description}"), TimeElapsedColumn(), _Left(compact=True))
     with Progress(
         *columns,

@@ -1,4 +1,4 @@
-"""Commands that read one model and tell about it: analyze, contract, explain, evaluate, prove."""
+"""Commands analyze, contract, explain, evaluate, prove."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from .console import (
     TextOrJson,
     fail,
     fail_at,
-    say,
+    print_raw,
+    print_text,
     show,
-    tell,
 )
 from .options import (
     AsJson,
@@ -75,7 +75,7 @@ def analyze(
             fail(_no_match(tensors, a))
         show(tensor_lines(a, names))
     elif json or format is not Format.text:
-        say(_findings(a, Format.json if json else format))
+        print_raw(_findings(a, Format.json if json else format))
     else:
         find(a)  # so that the time shown covers it
         show(list(report_lines(a, time.perf_counter() - start)))
@@ -83,7 +83,7 @@ def analyze(
 
 
 def _no_match(pattern: str, a: Analysis) -> str:
-    """That no tensor is called so, and which ones are like it."""
+    """Message: no tensor name matches the pattern, with similar names."""
     return f"no tensor matches {pattern!r}{like_pattern(pattern, a.dtypes)}"
 
 
@@ -160,7 +160,7 @@ def contract(
 
             save_changed(a.model, guarded_proto(a), output or Path())
         elif output is None:
-            say(_contract_text(a, form, outputs))
+            print_raw(_contract_text(a, form, outputs))
         else:
             write_file(output, f"{_contract_text(a, form, outputs).rstrip()}\n".encode(), a.model)
     except ValueError as e:
@@ -168,7 +168,7 @@ def contract(
     except OSError as e:
         fail(f"cannot write {output}: {e.strerror or e}")
     if output is not None:
-        tell(f"wrote {output}")
+        print_text(f"wrote {output}")
         end(a)
     raise SystemExit(accepts(a))
 
@@ -226,7 +226,7 @@ def explain(
     if json:
         from ..report.json import data_of, envelope
 
-        say(envelope("explain", data_of(derivation)))
+        print_raw(envelope("explain", data_of(derivation)))
     else:
         show(derivation_lines(derivation, a, unfold=unfold))
     end(a)
@@ -265,7 +265,7 @@ def evaluate(
     if json or format is TextOrJson.json:
         from ..report.json import envelope
 
-        say(envelope("evaluate", evaluation_data(a, sizes, wanted)))
+        print_raw(envelope("evaluate", evaluation_data(a, sizes, wanted)))
     else:
         show(evaluation_lines(a, sizes, wanted))
     raise SystemExit(FOUND if a._solved.violations_at(sizes) or broken_terms(a, sizes) else OK)
@@ -307,7 +307,7 @@ def prove(
     if json:
         from ..report.json import envelope
 
-        say(envelope("prove", verdict_data(claim, proof)))
+        print_raw(envelope("prove", verdict_data(claim, proof)))
     else:
         show(verdict_lines(claim, proof))
     raise SystemExit(OK if proof else FOUND if isinstance(proof, Refuted) else UNDECIDED)

@@ -1,11 +1,11 @@
-"""Commands that run the model: verify."""
+"""Command verify: runs the model and compares shapes."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
 from .app import app
-from .console import FOUND, OK, Progress, fail, say, show
+from .console import FOUND, OK, Progress, fail, print_raw, show
 from .options import AsJson, Assume, Bind, Model, find, load, sizes_of
 from .parameters import Option
 
@@ -44,7 +44,7 @@ def verify(
     if json:
         from ..report.json import envelope
 
-        say(envelope("verify", {"runs": verification_data(done)}))
+        print_raw(envelope("verify", {"runs": verification_data(done)}))
     else:
         show(verification_lines(a, done))
     raise SystemExit(OK if all(run.ok for run in done) else FOUND)

@@ -1,4 +1,4 @@
-"""Commands about many models, many operators or a kind of finding: scan, ops, rule."""
+"""Commands scan, ops and rule."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from .app import app
 from .checking import Baseline, FailOn, Ignore, Select, gate_of
-from .console import FOUND, OK, UNUSABLE, Format, Progress, fail, say, show
+from .console import FOUND, OK, UNUSABLE, Format, Progress, fail, print_raw, show
 from .options import AsJson, Assume, Bind, Broadcast, FindingsFormat, sizes_of
 from .parameters import Argument, Option
 
@@ -65,18 +65,18 @@ def scan(
         from ..report.json import envelope
         from ..report.scan import scan_data
 
-        say(envelope("scan", scan_data(rows)))
+        print_raw(envelope("scan", scan_data(rows)))
     elif format is Format.sarif:
         from ..report.sarif import sarif_text
 
         broken = {r.path: r.message for r in rows if r.status in ("unusable", "failed")}
-        say(sarif_text([(r.path, r.findings) for r in rows], broken))
+        print_raw(sarif_text([(r.path, r.findings) for r in rows], broken))
     elif format is Format.github:
         from ..report.github import annotation_lines, command
 
         lines = [*annotation_lines([(r.path, r.findings) for r in rows])]
         lines += [command("error", r.message, r.path) for r in rows if r.status in ("unusable", "failed")]
-        say("\n".join(lines))
+        print_raw("\n".join(lines))
     else:
         from ..report.scan import scan_lines
 
@@ -145,7 +145,7 @@ def ops(
     if json:
         from ..report.json import data_of, envelope
 
-        say(envelope("ops", {"operators": data_of(rows)}))
+        print_raw(envelope("ops", {"operators": data_of(rows)}))
     else:
         show(coverage_lines(rows))
 

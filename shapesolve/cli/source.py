@@ -1,11 +1,11 @@
-"""The check of PyTorch source (``shapesolve check --torch``)."""
+"""``shapesolve check --torch``: checks a PyTorch module."""
 
 from __future__ import annotations
 
 import importlib
 from typing import Any, NoReturn
 
-from .console import FOUND, OK, Format, fail, say, show
+from .console import FOUND, OK, Format, fail, print_raw, show
 
 #: loaded by name when asked for: PyTorch is optional
 _COMMAND, _FORMATS = "shapesolve.torch.command", "shapesolve.torch.report"
@@ -14,7 +14,7 @@ _COMMAND, _FORMATS = "shapesolve.torch.command", "shapesolve.torch.report"
 def check_source(
     target: str, assume: list[str] | None, broadcast: str, format: Format, infer: bool = False
 ) -> NoReturn:
-    """Check what ``package.module:factory`` makes, print it, and end with the exit code of ``check``."""
+    """Checks the module that ``package.module:factory`` returns, prints findings, and exits."""
     from ..expr import DimSyntaxError
 
     try:
@@ -31,7 +31,7 @@ def check_source(
         from ..report.json import envelope
 
         formats: Any = importlib.import_module(_FORMATS)
-        say(envelope("check", formats.report_data(report)))
+        print_raw(envelope("check", formats.report_data(report)))
     elif text := report.to_sarif() if format is Format.sarif else report.to_github():
-        say(text)
+        print_raw(text)
     raise SystemExit(OK if report.ok else FOUND)

@@ -1,4 +1,4 @@
-"""Commands that open a browser: view, serve."""
+"""Commands view and serve, which open the explorer in a browser."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated
 
 from .app import app
-from .console import Progress, fail, say, tell
+from .console import Progress, fail, print_raw, print_text
 from .options import Assume, Bind, Broadcast, Model, end, find, load, page_title
 from .parameters import Option
 
@@ -40,7 +40,7 @@ def view(
     except OSError as e:
         fail(f"cannot write a temporary file: {e.strerror or e}")
     opened = webbrowser.open(Path(file.name).as_uri())
-    tell(f"wrote {file.name}" if opened else f"wrote {file.name}, but found no browser to open it in")
+    print_text(f"wrote {file.name}" if opened else f"wrote {file.name}, but found no browser to open it in")
     end(a)
 
 
@@ -72,10 +72,10 @@ def serve(
     except OSError as e:
         fail(f"cannot listen on port {port}: {e.strerror or e}")
     with server:
-        tell(f"drop models onto {server.url}")
+        print_text(f"drop models onto {server.url}")
         if not quiet:
             webbrowser.open(server.url)
         try:
             server.serve_forever()
         except KeyboardInterrupt:
-            say("ended")
+            print_raw("ended")

@@ -1,4 +1,4 @@
-"""Commands that write a file: annotate, report."""
+"""Commands annotate and report, which write a file."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from .app import app
-from .console import Progress, fail, tell
+from .console import Progress, fail, print_text
 from .options import Assume, Bind, Broadcast, Model, end, find, load, page_title, write_file
 from .parameters import Option
 
@@ -44,7 +44,7 @@ def annotate(
     """Write a copy of the model with every shape in it.
 
     The original is never touched; weights in files of their own stay there. The document of --contract stands in metadata_props
-    under shapesolve.contract. Exit code 1 when the model contradicts itself, which is said. Examples:
+    under shapesolve.contract. Exit code 1 when the model contradicts itself (with a message). Examples:
 
         shapesolve annotate model.onnx -o annotated.onnx --policy override
 
@@ -63,7 +63,7 @@ def annotate(
         fail(str(e))
     except OSError as e:
         fail(f"cannot write {output}: {e.strerror or e}")
-    tell(f"wrote {output}")
+    print_text(f"wrote {output}")
     end(a)
 
 
@@ -88,5 +88,5 @@ def report(
     with Progress("page"):
         text = a.to_html(page_title(model))
     write_file(output, text.encode("utf-8"), a.model)
-    tell(f"wrote {output}")
+    print_text(f"wrote {output}")
     end(a)

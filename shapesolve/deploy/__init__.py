@@ -1,4 +1,4 @@
-"""Uses of a contract: guards, inputs that run, accepted sizes, profiles for compilers."""
+"""Deployment: sizes, inputs, profiles, buckets, cost and guards from an analysis."""
 
 from .bucketing import Bucket, Buckets, buckets
 from .enumeration import enumerate_sizes

@@ -1,4 +1,4 @@
-"""Buckets of several symbols: at most k accepted boxes with the least padding, by branch and bound.
+"""Buckets over several symbols: at most k accepted boxes with the least padding (branch and bound).
 
 A bucket of an optimal choice may be taken as the smallest accepted box around the sizes that go into it. So the candidates are
 the smallest accepted boxes around joins of sizes that were seen. Which of them to open is a median problem; its lower bounds
@@ -31,7 +31,7 @@ NO_FIT = SAFE // 4
 
 
 class SizesOfOne:
-    """Accepted sizes of one symbol."""
+    """The accepted sizes of one symbol."""
 
     def __init__(self, analysis: Analysis, name: str, bind: Mapping[str, int] | None) -> None:
         self.analysis, self.name, self.bind = analysis, name, dict(bind or {})
@@ -54,7 +54,9 @@ class SizesOfOne:
         return {n: fixed.get(n, 1) for n in self.any.names}
 
     def at_least(self, sizes: Sequence[int]) -> list[int]:
-        """For each of the growing sizes the smallest accepted one that is not less. Raises `NoSizes` where there is none."""
+        """For each size, in ascending order, the smallest accepted one that is at least as large. Raises `NoSizes`
+        where there is none.
+        """
         tops: list[int] = []
         for size in sizes:
             if tops and tops[-1] >= size:
@@ -94,7 +96,8 @@ class SizesOfOne:
 
 
 class SmallestBoxes:
-    """Smallest accepted boxes. `proved` turns False where one was found that may not be the smallest.
+    """Finds the smallest accepted box around given sizes (one size per symbol). `proved` turns False where one was
+    found that may not be the smallest.
 
     Args:
         searches: per symbol, the accepted sizes of it (see `bucketing`), which share one contract.
@@ -112,11 +115,11 @@ class SmallestBoxes:
 
     @property
     def proved(self) -> bool:
-        """True if every box that was found is the smallest."""
+        """True if each box found so far is proved the smallest."""
         return self._proved and all(one.proved for one in self.searches)
 
     def above(self, low: Box) -> Box | None:
-        """The accepted box of the least volume around these sizes; None where there is none."""
+        """The accepted box of least volume that contains `low`; None if there is none."""
         if not self.apart:
             return self._searched(low)
         found = [self._alone(axis, size) for axis, size in enumerate(low)]
@@ -132,7 +135,7 @@ class SmallestBoxes:
         return None if known[size] < 0 else known[size]
 
     def _searched(self, low: Box) -> Box | None:
-        """The accepted box of least volume around `low`: boxes around it are tested in order of volume.
+        """`above`, by testing boxes in order of volume.
 
         After `MAX_TRIED` tests it is the box that the solver finds, and `proved` turns False.
         """
@@ -171,7 +174,7 @@ class SmallestBoxes:
         return tuple(nearest[name] for name in self.names)
 
     def _accepted(self, box: Box) -> bool | None:
-        """True if these sizes are accepted with some sizes of the other names; None where that is not known."""
+        """True if some sizes of the other symbols make this box accepted; None if unknown."""
         sizes = dict(zip(self.names, box, strict=True))
         known = [(test, cond) for test, cond in self.tests if cond.free <= sizes.keys()]
         if any(compiled_truth(test, cond, sizes) is False for test, cond in known):
@@ -187,7 +190,7 @@ class SmallestBoxes:
 
 
 def chosen_boxes(counts: dict[Box, int], k: int, smallest: SmallestBoxes) -> tuple[list[Box], bool]:
-    """At most `k` accepted boxes that hold all sizes with the least padding, and True if that is proved.
+    """At most `k` accepted boxes with the least padding, and True if that is proved the least.
 
     Raises `NoSizes` where no `k` accepted boxes hold all sizes, `ValueError` where there are too many or too large sizes.
     """
@@ -219,7 +222,7 @@ def chosen_boxes(counts: dict[Box, int], k: int, smallest: SmallestBoxes) -> tup
 
 
 def _candidates(items: Sequence[Box], smallest: SmallestBoxes) -> tuple[list[Box], bool]:
-    """Smallest accepted boxes around joins of the items. False if joins were left out."""
+    """Candidate boxes: the smallest accepted ones around unions of items. False if joins were left out."""
     whole = tuple(map(max, *items)) if len(items) > 1 else items[0]
     joins = dict.fromkeys([*items, whole])
     waiting = list(joins)
@@ -233,7 +236,7 @@ def _candidates(items: Sequence[Box], smallest: SmallestBoxes) -> tuple[list[Box
 
 
 class _Node(NamedTuple):
-    """Candidates that are open, and those that may be; prices of the items for the first bound."""
+    """Node of the branch and bound search: chosen and open candidates, and prices for the bound."""
 
     opened: list[int]
     free: Ints
@@ -241,7 +244,9 @@ class _Node(NamedTuple):
 
 
 class _Median:
-    """At most `k` rows of a matrix of costs with the least sum of the columns' minima. `whole`: the search came to its end."""
+    """k-median solver: selects at most `k` rows of a cost matrix with the least sum of column minima. `whole`: the
+    search came to its end.
+    """
 
     def __init__(self, costs: Ints, k: int) -> None:
         self.costs, self.k, self.whole = costs, k, True
@@ -249,7 +254,7 @@ class _Median:
         self._work, self._dearest = 0, NO_FIT // (k * costs.shape[1])
 
     def run(self) -> list[int]:
-        """The rows; empty where none were found that have a cost for every column."""
+        """The selected rows; empty if no selection covers all columns."""
         self._greedy()
         while self.chosen and any(self._try(self._replaced(i)) for i in range(len(self.chosen))):
             pass
@@ -261,7 +266,9 @@ class _Median:
         return sorted(self.chosen)
 
     def _greedy(self) -> None:
-        """Rows added, each the one that lowers the sum most. A column without a cost counts as much as can be."""
+        """Initial solution: adds the row that lowers the sum most, `k` times. A column without a cost counts as much as
+        can be.
+        """
         cost, rows = np.full(self.costs.shape[1], NO_FIT // self.costs.shape[1]), list[int]()
         for _ in range(self.k):
             rows.append(int(np.argmin(np.minimum(self.costs, cost).sum(axis=1))))
@@ -269,7 +276,7 @@ class _Median:
             self._try(rows)
 
     def _replaced(self, i: int) -> list[int]:
-        """The best rows with another one in the place of the i-th, which is the best there."""
+        """The solution with its i-th row exchanged for the best other row."""
         others = [row for j, row in enumerate(self.chosen) if j != i]
         cost = self.costs[others].min(axis=0) if others else np.full(self.costs.shape[1], NO_FIT)
         least = np.minimum(self.costs, cost)
@@ -277,7 +284,7 @@ class _Median:
         return [*others, int(np.argmin(sums))]
 
     def _try(self, rows: Iterable[int]) -> bool:
-        """Keep these rows if they are the best so far."""
+        """Keeps these rows if they are better than the best so far."""
         listed = list(dict.fromkeys(rows))
         least = self.costs[listed].min(axis=0)
         cost = NO_FIT if (least >= NO_FIT).any() else int(least.sum())
@@ -287,7 +294,7 @@ class _Median:
         return True
 
     def _branches(self, node: _Node) -> list[_Node]:
-        """Children of a node: none where its bound is no better than the best, else without a row and with it.
+        """Child nodes with and without one more row; none if the bound excludes an improvement.
 
         Whatever the prices are, what they sum to and what at most `k` rows save on them is a lower bound.
         """

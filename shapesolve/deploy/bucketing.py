@@ -1,4 +1,4 @@
-"""Buckets: sizes to pad to, with the least padding for observed sizes, all of them accepted."""
+"""Buckets: few accepted sizes to pad observed sizes to, with the least padding."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .sizes import Sizes
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """Sizes to pad to: `size` of the symbol, or the product of several; accepted `sizes` of all names.
+    """A bucket: the size to pad to (a product for several symbols), and accepted sizes of all symbols.
 
     `count` sizes that were seen go here, which takes `padding` in all.
     """
@@ -65,18 +65,18 @@ class Buckets(Sequence[Bucket]):
         return sum(b.padding for b in self.buckets)
 
     def profiles(self, model: Any) -> tuple[Profile, ...]:
-        """A profile of one size for each bucket, for `profile_text`. `model` is an `Analysis`, or what `analyze` takes."""
+        """One profile with a single size per bucket, for `profile_text`. `model` is an `Analysis`, or what `analyze` takes."""
         a = model if isinstance(model, Analysis) else analyze(model)
         return tuple(point_profile(a, b.sizes) for b in self.buckets)
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
-        told = [
+        rows = [
             {"size": b.size, "sizes": dict(b.sizes), "count": b.count, "padding": b.padding}
             for b in self.buckets
         ]
         return {
-            "symbols": list(self.symbols), "buckets": told, "padding": self.padding, "total": self.total, "proved": self.proved,
+            "symbols": list(self.symbols), "buckets": rows, "padding": self.padding, "total": self.total, "proved": self.proved,
         }  # fmt: skip
 
 
@@ -142,7 +142,7 @@ def _boxes(
     k: int,
     bind: Mapping[str, int] | None,
 ) -> Buckets:
-    """Buckets of several symbols."""
+    """Buckets over several symbols."""
     if not 0 < len(symbols) == len(set(symbols)) <= MAX_SYMBOLS:
         raise ValueError(f"buckets are for one to {MAX_SYMBOLS} different symbols, not {', '.join(symbols)}")
     given = seen if isinstance(seen, Mapping) else Counter(tuple(sizes) for sizes in seen)
@@ -167,14 +167,14 @@ def _boxes(
 
 
 def completed(analysis: Analysis, sizes: Mapping[str, int], bind: Mapping[str, int] | None) -> dict[str, int]:
-    """Accepted sizes of all names with these."""
+    """Accepted sizes of all symbols that include these."""
     given = {**(bind or {})}
     question = Sizes(analysis, {**given, **sizes})
     return question.nearest({n: given.get(n, question.fixed.get(n, 1)) for n in question.names}, "both")
 
 
 def read_sizes(path: str | Path, *symbols: str) -> Counter[Any]:
-    """Sizes from a CSV file, in the columns named as the symbols or else the first. A column ``count`` has frequencies.
+    """Counts of sizes in a CSV file, in the columns of the symbols or else the first. A column ``count`` has frequencies.
 
     They are numbers for one symbol, tuples for several.
 
@@ -226,7 +226,7 @@ def _counted(seen: Mapping[int, int] | Iterable[int]) -> dict[int, int]:
 
 
 def _least(tops: list[int], counts: list[int], k: int) -> list[int]:
-    """At most `k` of the increasing `tops`, with the last, that minimize the padded sum over all counts.
+    """At most `k` of the ascending `tops`, including the last, with the least total padding.
 
     Only `tops` need be tried: a bucket between two of them can shrink to the lower one, and what goes into it still fits.
     """

@@ -1,8 +1,8 @@
-"""Indices that a model computes from integer inputs: tests that they stay within their tables.
+"""Checks that indices which a model computes from integer inputs stay within their tables.
 
 How far they go depends on sizes and data together, so no size alone decides it. What leads to them is small, and is computed
 for the drawn inputs by ONNX's reference evaluator; where it is not small, or starts at what the model computes with floats of
-its own, nothing is said. https://onnx.ai/onnx/api/reference.html
+its own, nothing is reported. https://onnx.ai/onnx/api/reference.html
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _SMALL, _MOST_TRIED = range(-4, 17), 64
 
 @dataclass(frozen=True, slots=True)
 class _Path:
-    """The nodes that lead to an index, the inputs they read, and the tensors whose shape alone they read."""
+    """A computed index: the nodes that compute it, and the inputs they read."""
 
     index: str
     use: Use
@@ -44,22 +44,22 @@ class _Path:
 
 
 class ComputedIndices:
-    """Indices computed by one model from its inputs."""
+    """Computed indices of a model, and inputs for which they are legal."""
 
     def __init__(self, analysis: Analysis, stored: Collection[str] = ()) -> None:
         #: with `stored` only what is computed from these tensors, which are inputs no more
         self.analysis, self.stored = analysis, stored
 
     def outside(self, feed: Arrays, at: Mapping[str, int]) -> Use | None:
-        """The first read for which the inputs give an index outside of the table; None when none is known."""
+        """The use of the first computed index that is out of range for these inputs; None if none is."""
         path = self._outside(self._paths, feed, {**self.analysis.bindings, **at})
         return None if path is None else path.use
 
     def mended(
         self, feed: Arrays, at: Mapping[str, int], free: Collection[str], rng: np.random.Generator
     ) -> dict[str, NDArray[Any]] | None:
-        """The feed with the inputs in `free` that lead to an index outside its table drawn again. None if no draw helps.
-        Candidates are numbers that work for all elements at once.
+        """The inputs, with integers in `free` redrawn until computed indices are in range; None if not found. None if
+        no draw helps. Candidates are numbers that work for all elements at once.
         """
         known, out = {**self.analysis.bindings, **at}, dict(feed)
         for _ in self._paths:
@@ -76,7 +76,7 @@ class ComputedIndices:
     def _inside(
         self, name: str, feed: Arrays, known: Mapping[str, int], rng: np.random.Generator
     ) -> Arrays | None:
-        """An input with which all indices computed from it stay inside, as the others are."""
+        """Values for one input with which the indices computed from it are in range; None if not found."""
         paths = [path for path in self._paths if name in path.inputs]
         array = feed[name]
         sizes = {n + k for n in known.values() for k in (-1, 0)}
@@ -146,7 +146,7 @@ class ComputedIndices:
         )  # fmt: skip
 
     def _is_whole(self, name: str) -> bool:
-        """True if an input holds integers or booleans."""
+        """True if an input has integer or boolean elements."""
         return helper.tensor_dtype_to_np_dtype(self.analysis.dtypes[name]).kind in "iub"
 
     @cached_property
@@ -159,7 +159,7 @@ class ComputedIndices:
         return stored.array(MAX_COMPUTED) if isinstance(stored, Constant) else None
 
     def _computed(self, path: _Path, feed: Arrays, known: Mapping[str, int]) -> NDArray[Any] | None:
-        """The index for these inputs; None where it cannot be had."""
+        """Value of a computed index for these inputs; None if it cannot be evaluated."""
         from onnx.reference import ReferenceEvaluator
 
         given = {name: feed[name] for name in path.inputs}
@@ -221,7 +221,7 @@ class ComputedIndices:
 
 
 def _of_the_standard(node: Node) -> onnx.NodeProto:
-    """The node with the one name of the standard's domain that the evaluator knows."""
+    """The node with its domain spelled as the evaluator expects it."""
     if not node.proto.domain:
         return node.proto
     proto = onnx.NodeProto()

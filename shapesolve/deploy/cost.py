@@ -14,7 +14,7 @@ from .cost_text import as_data, as_text
 
 
 class Cost(Figures):
-    """Cost of a run. Dims are in the input symbols and in generated symbols (``_d3``).
+    """Cost of running a model, in the input symbols. Dims are in the input symbols and in generated symbols (``_d3``).
 
     They hold at all sizes that the model accepts; elsewhere there is nothing to run.
 
@@ -51,7 +51,7 @@ class Cost(Figures):
         return find_fit(self, memory, symbol, sizes or {}, reuse)
 
     def plot(self, symbol: str, sizes: Mapping[str, int] | None = None, *, upto: int | None = None) -> str:
-        """Memory against the sizes of `symbol`, as an SVG; `sizes` are those of the other names.
+        """SVG plot of memory against the sizes of `symbol`; `sizes` fixes the other symbols.
 
         Raises `ValueError` as `fit` does, `NoSizes` where no size is accepted.
         """
@@ -60,7 +60,7 @@ class Cost(Figures):
         return plot(self, symbol, sizes or {}, upto)
 
     def to_json(self) -> dict[str, Any]:
-        """Everything as plain data: expressions are texts, numbers are numbers."""
+        """The cost as plain data: expressions as text."""
         return as_data(self)
 
     def __str__(self) -> str:
@@ -71,7 +71,7 @@ class Cost(Figures):
 
 
 def cost(model: Any, **options: Any) -> Cost:
-    """The cost of running a model (see `Cost`).
+    """The cost of running a model.
 
     Args:
         model: whatever `analyze` takes, or an `Analysis`.

@@ -1,4 +1,4 @@
-"""Figures of a model's cost: in symbols, at given sizes, and by scope."""
+"""`Figures`: cost of a model in symbols, at given sizes, and by scope."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ class Numbers:
 
     @property
     def memory(self) -> int:
-        """Bytes of the weights and, at the peak, of the tensors."""
+        """Bytes of weights plus peak bytes of tensors."""
         return self.parameter_bytes + self.peak
 
     @property
     def memory_reused(self) -> int:
-        """The same where tensors share memory."""
+        """`memory` if tensors reuse each other's buffers."""
         return self.parameter_bytes + self.peak_reused
 
 
 @dataclass(frozen=True, slots=True)
 class ScopeCost:
-    """The sum over the nodes of a scope; `live` is the most that is held while one of them runs."""
+    """Cost of a scope: sums over its nodes, and `live`, the most bytes held while one of them runs."""
 
     name: str
     nodes: int
@@ -58,7 +58,7 @@ class ScopeCost:
 
 
 class Figures:
-    """The attributes of `Cost`, which tells what they mean."""
+    """Computes the attributes of `Cost`, documented there."""
 
     def __init__(self, analysis: Analysis) -> None:
         if not hasattr(analysis, "model"):
@@ -81,7 +81,7 @@ class Figures:
 
     @property
     def free(self) -> frozenset[str]:
-        """Names on which anything depends."""
+        """Symbols in any figure."""
         dims = (self.macs, self.flops, self.activation_bytes)
         return frozenset().union(self.peak.free, self.peak_reused.free, *(d.free for d in dims))
 
@@ -97,24 +97,24 @@ class Figures:
         return found
 
     def check(self, sizes: Mapping[str, int]) -> None:
-        """Raises `ValueError` for names that the model does not have, and for sizes that it does not accept."""
+        """Raises `ValueError` for unknown names, and for sizes that the model rejects."""
         broken = self.analysis.evaluate(sizes).violations
         if broken:
             raise ValueError(f"the model does not accept these sizes: {broken[0]}")
 
     def missing(self, sizes: Mapping[str, int]) -> str:
-        """The names that have no size yet, with what the data decides explained."""
+        """Text of the names without a size, with explanations of data-dependent ones."""
         reasons = self.analysis._solved.walk.state.reasons
         left = sorted(self.free - self.known(sizes).keys())
         return ", ".join(f"{n} ({reasons[n]})" if n in reasons else n for n in left)
 
     def numbers(self, sizes: Mapping[str, int]) -> Numbers | None:
-        """The numbers at sizes, accepted or not; None where a size is missing."""
+        """All figures as numbers at these sizes, accepted or not; None if a size is missing."""
         found = self.decided(sizes)
         return Numbers(**found) if len(found) == len(fields(Numbers)) else None
 
     def decided(self, sizes: Mapping[str, int]) -> dict[str, int]:
-        """The figures, by their names in `Numbers`, that these sizes determine regardless of the others."""
+        """Values of the figures that these sizes determine, by name."""
         known = self.known(sizes)
         found = {
             "macs": self.macs.evaluate(known),
@@ -127,7 +127,7 @@ class Figures:
         return {name: number for name, number in found.items() if number is not None}
 
     def _most(self, held: Largest, known: Mapping[str, int]) -> int | None:
-        """The largest; what is open is none of it where its bound says that it cannot be more."""
+        """Value of a maximum; None if a term of unknown value might exceed the known ones."""
         found = [d.evaluate(known) for d in held.of]
         most = max((n for n in found if n is not None), default=-1)
         for dim, number in zip(held.of, found, strict=True):
@@ -145,7 +145,7 @@ class Figures:
         return None if found.assumptions else found[1]
 
     def known(self, sizes: Mapping[str, int]) -> dict[str, int]:
-        """These sizes, and those of names that the analysis introduced and that follow from them."""
+        """These sizes with values of symbols that follow from them."""
         known = {**self.analysis._solved.fixed_sizes, **sizes}
         for name, dim in self.analysis.contract.derived:
             value = dim.evaluate(known)
@@ -156,7 +156,7 @@ class Figures:
     # ------------------------------------------------------------------ scopes
 
     def scopes(self, depth: int = 3) -> tuple[ScopeCost, ...]:
-        """Sums per scope, in order of appearance: the first `depth` parts of node names before the last ``/``.
+        """Cost per scope: nodes grouped by the first `depth` parts of their names.
 
         Where fewer than 30 % of the nodes have such names, those of the weights that they read tell, by their dots; a node
         without a weight belongs to the scope of the one before it.

@@ -1,4 +1,4 @@
-"""The largest size at which a model fits into the memory, and the accepted sizes of one name."""
+"""`Cost.fit`: the largest accepted size of a symbol at which the model fits into memory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """The largest accepted size of `symbol` that fits.
+    """Result of `Cost.fit`: the largest accepted size of `symbol` that fits, and the next one.
 
     Attributes:
         sizes: accepted sizes of all names.
@@ -35,7 +35,7 @@ class Fit:
 
 
 class Line:
-    """The sizes of one name while others stay: which are accepted, and the memory that they take.
+    """Sizes of one symbol with all others fixed: acceptance, and memory at each.
 
     Raises `ValueError` for names that the model does not have, and where memory depends on others that have no size.
     """
@@ -52,24 +52,24 @@ class Line:
         if symbol in self.known:
             raise ValueError(f"{symbol} is {self.known[symbol]} already: it cannot be chosen")
         if not self.peak.free <= cost.known({**self.known, symbol: 1}).keys():
-            told = cost.missing({**self.known, symbol: 1})
-            raise ValueError(f"the memory depends on other sizes too, give them: {told}")
+            missing = cost.missing({**self.known, symbol: 1})
+            raise ValueError(f"the memory depends on other sizes too, give them: {missing}")
 
     def memory(self, size: int) -> int:
-        """Bytes of weights and tensors."""
+        """Bytes of weights and tensors at this size."""
         found = self.peak.evaluate(self.cost.known({**self.known, self.symbol: size}))
         assert found is not None
         return self.cost.parameter_bytes + found
 
     def accepted(self, size: int) -> dict[str, int] | None:
-        """Accepted sizes of all names with this one; None where there are none."""
+        """Accepted sizes of all symbols with this one; None if there are none."""
         sizes = {**self.given, self.symbol: size}
         if self.analysis.contract.holds(sizes) is False:
             return None
         return self.analysis._solved.completed(sizes)
 
     def next(self, size: int, step: int = 1) -> int | None:
-        """The first accepted size from `size` on, upwards or (`step` -1) downwards; None within reach."""
+        """The first accepted size from `size` on, ascending or (`step` -1) descending; None if none is near."""
         low, high = self.bounds
         for n in range(size, size + step * budget.MAX_AHEAD, step):
             if n < low or (high is not None and n > high):
@@ -80,13 +80,13 @@ class Line:
 
     @cached_property
     def bounds(self) -> tuple[int, int | None]:
-        """No smaller and no greater size is accepted."""
+        """Proved bounds of the accepted sizes."""
         low, high = self.analysis.bounds(self.analysis.symbols[self.symbol])
         return max(low or 0, 0), high
 
     @property
     def least(self) -> int:
-        """The least accepted size. Raises `NoSizes` where none is found."""
+        """The smallest accepted size. Raises `NoSizes` where none is found."""
         found = self.next(self.bounds[0])
         if found is None:
             raise NoSizes(f"no accepted size of {self.symbol} was found beside {self.given or 'the others'}")
@@ -117,7 +117,7 @@ def find_fit(cost: Figures, memory: int, symbol: str, sizes: Mapping[str, int], 
 
 
 def _last_within(line: Line, start: int, memory: int) -> int:
-    """A size from which on one more is too much: `start` fits, and steps double until one does not."""
+    """A size that fits while the next one does not, by doubling steps and bisection from `start`."""
     low, step, largest = start, 1, 1 << 40  # more than any memory holds
     while low + step < largest and line.memory(low + step) <= memory:
         low, step = low + step, 2 * step
@@ -131,7 +131,7 @@ def _last_within(line: Line, start: int, memory: int) -> int:
 
 
 def _accepted_below(line: Line, most: int, best: int, memory: int) -> int:
-    """The largest accepted size from `best`, which is one that fits, to `most` that was found to fit."""
+    """The largest accepted size between `best` and `most` that fits."""
     high = line.bounds[1]
     n: int | None = most if high is None else min(most, high)
     while n is not None and n > best:

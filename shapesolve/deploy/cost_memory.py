@@ -1,4 +1,4 @@
-"""Memory as it is taken and given back while nodes run, and the most that is held at once."""
+"""Memory model: buffers allocated and freed as nodes run, and the peak."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..model import Node
 
 @dataclass(frozen=True, slots=True)
 class Largest:
-    """The maximum of some dims. None of them is known to be bounded by another."""
+    """The maximum of several dims, kept as a list. None of them is known to be bounded by another."""
 
     of: tuple[Dim, ...] = (ZERO,)
 
@@ -27,29 +27,29 @@ class Largest:
         return frozenset().union(*(d.free for d in self.of))
 
     def evaluate(self, sizes: Mapping[str, int]) -> int | None:
-        """The number at these sizes; None when a symbol has none."""
+        """The maximum at these sizes; None if a symbol has no size."""
         found = [d.evaluate(sizes) for d in self.of]
         known = [n for n in found if n is not None]
         return max(known) if len(known) == len(found) else None
 
     @property
     def dim(self) -> Dim:
-        """As one dim."""
+        """The maximum as one dim."""
         return maximum(*self.of)
 
     def __str__(self) -> str:
         if len(self.of) == 1:
             return str(self.of[0])
-        told = [str(d) for d in self.of[:6]]
-        more = len(self.of) - len(told)
-        return f"max({', '.join(told)}{f', and {more} more' if more else ''})"
+        shown = [str(d) for d in self.of[:6]]
+        more = len(self.of) - len(shown)
+        return f"max({', '.join(shown)}{f', and {more} more' if more else ''})"
 
 
 NOTHING = Largest()
 
 
 class _Candidate:
-    """A candidate for the maximum of some dims.
+    """A dim in a maximum, with sample values to compare it with others.
 
     Attributes:
         sizes: at the first probes; they order candidates.
@@ -76,7 +76,7 @@ class _Candidate:
         ]
 
     def reaches(self, other: _Candidate) -> bool:
-        """True if it is proved to be at least the other one at all sizes."""
+        """True if it is proved at least as large as the other at all sizes."""
         if not all(map(le, other.sizes, self.sizes)):
             return False
         if self.grows and other.grows:
@@ -99,13 +99,13 @@ def _is_never_negative(atom: Atom) -> bool:
 
 
 def _size(dim: Dim, probe: Mapping[str, int]) -> int:
-    """The number at these sizes; -1 where there is none."""
+    """Value of a dim at these sizes; -1 if it has none."""
     found = dim.evaluate(probe)
     return -1 if found is None else found
 
 
 def largest(dims: Iterable[Dim]) -> Largest:
-    """The largest of these dims, without those that another one is shown to reach always."""
+    """The maximum of these dims, without those that never exceed another."""
     dims = tuple(dict.fromkeys(dims))
     if len(dims) == 1:
         return Largest(dims)
@@ -124,7 +124,7 @@ def largest(dims: Iterable[Dim]) -> Largest:
 
 
 class Held:
-    """The buffers of one body.
+    """Buffers held while the nodes of one body run.
 
     Args:
         last: by tensor, the number of the last node that reads it (or makes it, where none does).
@@ -141,14 +141,14 @@ class Held:
         self._until: list[int] = []  # by buffer, the last node that reads it
 
     def take(self, name: str, size: Dim) -> None:
-        """A tensor gets memory of its own."""
+        """Allocates a buffer for a tensor."""
         self._buffer[name] = len(self._size)
         self._size.append(size)
         self._until.append(self.last[name])
         self.bytes = self.bytes + size
 
     def place(self, name: str, size: Dim, node: Node, at: int, memory: Memory) -> None:
-        """Memory for the first output of the node that runs as number `at`."""
+        """Assigns a buffer to the first output of node number `at`: an input's, if it can reuse it."""
         if self.shares and memory == "view":
             source = self._buffer.get(node.inputs[0]) if node.inputs else None
             if source is not None:  # else it is a view of a weight, or of what another body holds
@@ -171,13 +171,13 @@ class Held:
         self._until[buffer] = max(self._until[buffer], self.last[name])
 
     def give_back(self, names: Iterable[str], at: int) -> None:
-        """Free what no node after number `at` reads."""
+        """Frees buffers of these tensors that no later node reads."""
         for buffer in dict.fromkeys(self._buffer[n] for n in names if n in self._buffer):
             if self._until[buffer] == at:
                 self.bytes = self.bytes - self._size[buffer]
                 self._until[buffer] = -1
 
-    def note(self, beside: Sequence[Dim]) -> None:
+    def note(self, extra: Sequence[Dim]) -> None:
         """Records peaks: the bytes held now plus each of the dims."""
-        for d in beside:
+        for d in extra:
             self.peaks[self.bytes + d] = None

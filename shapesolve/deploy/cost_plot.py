@@ -1,4 +1,4 @@
-"""Memory against a size, as an SVG that stands alone."""
+"""Plots memory against a size as a self-contained SVG."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def plot(cost: Figures, symbol: str, sizes: Mapping[str, int], upto: int | None)
 
 
 def _accepted_sizes(line: Line, upto: int | None) -> list[int]:
-    """Accepted sizes, evenly spread; the least is the first."""
+    """Accepted sizes to plot, evenly spread from the smallest."""
     least, high = line.least, line.bounds[1]
     end = max(256 if upto is None else upto, least)
     end = end if high is None else min(end, high)

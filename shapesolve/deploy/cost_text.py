@@ -1,4 +1,4 @@
-"""A cost as text and as plain data."""
+"""Cost as text and as plain data."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SIZES = {u.lower(): 1000**k for k, u in enumerate(_UNITS)} | {
 
 
 def human(n: int, unit: str = "B") -> str:
-    """``1.50 GB``; decimal units."""
+    """A number of bytes or operations in decimal units: ``1.50 GB``."""
     k = 0
     while k + 1 < len(_UNITS) and abs(n) >= (999.5 if k else 1000) * 1000**k:
         k += 1
@@ -30,7 +30,7 @@ def human(n: int, unit: str = "B") -> str:
 
 
 def bytes_in(text: str) -> int:
-    """Bytes from ``8GB`` (decimal), ``8GiB`` or a number. Raises `ValueError`."""
+    """Parses a number of bytes: ``8GB`` (decimal), ``8GiB`` or a plain number. Raises `ValueError`."""
     given = text.strip().lower().replace(" ", "")
     number = given.rstrip("abcdefghijklmnopqrstuvwxyz")
     unit = given[len(number) :]
@@ -44,23 +44,23 @@ def bytes_in(text: str) -> int:
 
 
 def totals(cost: Figures, numbers: Mapping[str, int]) -> list[tuple[str, str, str]]:
-    """Rows of totals: the name, the expression, and the number if it is decided (see `Figures.decided`)."""
+    """Rows of totals: name, expression, and number if known."""
 
-    def told(name: str, unit: str = "B") -> str:
+    def number(name: str, unit: str = "B") -> str:
         return human(numbers[name], unit).rstrip() if name in numbers else ""
 
     return [
         ("parameters", f"{cost.parameters:,}", human(cost.parameter_bytes)),
-        ("MACs", str(cost.macs), told("macs", "")),
-        ("FLOPs", str(cost.flops), told("flops", "")),
-        ("activations", str(cost.activation_bytes), told("activation_bytes")),
-        ("peak", str(cost.peak), told("peak")),
-        ("  reused", str(cost.peak_reused), told("peak_reused")),
+        ("MACs", str(cost.macs), number("macs", "")),
+        ("FLOPs", str(cost.flops), number("flops", "")),
+        ("activations", str(cost.activation_bytes), number("activation_bytes")),
+        ("peak", str(cost.peak), number("peak")),
+        ("  reused", str(cost.peak_reused), number("peak_reused")),
     ]
 
 
 def as_text(cost: Figures) -> str:
-    """Totals, one a line; then what they leave out."""
+    """The totals, one per line, with notes on missing costs."""
     return "\n".join([*map("  ".join, columns(cost, {})), *left_out(cost)])
 
 
@@ -73,7 +73,7 @@ def columns(cost: Figures, numbers: Mapping[str, int]) -> list[tuple[str, str, s
 
 
 def fit_text(fit: Fit) -> list[str]:
-    """The largest size that fits, and what the next one would take."""
+    """Text of `Fit`: the largest size that fits, and memory at the next one."""
     others = sizes_text(fit.sizes, (n for n in fit.sizes if n != fit.symbol))
     lines = [
         f"fits    {fit.symbol} = {fit.size} takes {fit.memory:,} bytes{f' ({others})' if others else ''}"
@@ -90,8 +90,8 @@ def left_out(cost: Figures) -> list[str]:
     """Notes on costs that the figures leave out."""
     lines = []
     if cost.uncounted:
-        told = ", ".join(f"{op} ({n})" for op, n in sorted(cost.uncounted.items()))
-        lines.append(f"operations not counted: {told}")
+        names = ", ".join(f"{op} ({n})" for op, n in sorted(cost.uncounted.items()))
+        lines.append(f"operations not counted: {names}")
     if cost.unmeasured:
         more = f" and {len(cost.unmeasured) - 5} more" if len(cost.unmeasured) > 5 else ""
         lines.append(f"bytes not known: {', '.join(cost.unmeasured[:5])}{more}")
@@ -124,7 +124,7 @@ def _name(row: NodeCost | ScopeCost) -> str:
 
 
 def as_data(cost: Figures) -> dict[str, Any]:
-    """See `Cost.to_json`."""
+    """`Cost.to_json`."""
     return {
         "parameters": cost.parameters,
         "parameter_bytes": cost.parameter_bytes,

@@ -1,4 +1,4 @@
-"""Operations and memory of a model's nodes, in the order in which they run.
+"""Computes operations and memory node by node, in execution order.
 
 Two ways to place tensors are followed at once. In the plain one every output has memory of its own, from the start of its
 node to the end of the last one that reads it. In the other one outputs share memory where their operator allows it
@@ -31,7 +31,7 @@ Attributes = dict[str, Any] | None
 
 @dataclass(frozen=True, slots=True)
 class NodeCost:
-    """Cost of one node, with the graphs or the function that run inside it.
+    """Cost of one node, including its subgraphs or function body.
 
     Attributes:
         name: of the node, as the analysis calls it.
@@ -55,7 +55,7 @@ class NodeCost:
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """Cost of a node's body: operations (None: not counted), and peak bytes with and without buffer reuse.
+    """Cost of a subgraph or function body: operations, and peak bytes with and without buffer reuse.
 
     Attributes:
         instead: the node's outputs are those of the body; else they are there beside it.
@@ -68,7 +68,9 @@ class Body:
 
 
 class Tracer:
-    """Follows the bodies of one analysis. What could not be followed is in `uncounted`, `unmeasured` and `remarks`."""
+    """Computes the cost of graphs and bodies of one analysis. What could not be followed is in `uncounted`,
+    `unmeasured` and `remarks`.
+    """
 
     def __init__(self, analysis: Analysis) -> None:
         self.analysis, self.walk, self.interner = analysis, analysis._solved.walk, Interner()
@@ -84,7 +86,7 @@ class Tracer:
     # ------------------------------------------------------------------ bodies
 
     def graph(self, graph: Graph, prefix: str, attrs: Attributes, *, own_inputs: bool) -> Body:
-        """A graph; with `own_inputs`, what comes in takes memory here."""
+        """Cost of a graph; with `own_inputs`, its inputs take memory in it."""
         for name, stored in graph.initializers.items():
             self._weigh(prefix + name, stored.numel, stored.dtype)
         given = [n for n, _ in graph.inputs if own_inputs and n not in graph.initializers]
@@ -93,7 +95,7 @@ class Tracer:
     def body(
         self, nodes: Sequence[Node], prefix: str, attrs: Attributes, given: Sequence[str], kept: Sequence[str]
     ) -> Body:
-        """Nodes in their order; `given` and `kept` are held to the end."""
+        """Cost of nodes in order; tensors in `given` and `kept` are held to the end."""
         last = {name: i for i, node in enumerate(nodes) for name in node.outputs}
         for i, node in enumerate(nodes):
             last.update(dict.fromkeys((*node.inputs, *node.captures), i))
@@ -150,7 +152,7 @@ class Tracer:
     # ------------------------------------------------------------------ what runs inside a node
 
     def _inside(self, op: Op, prefix: str) -> Body | None:
-        """The bodies that a node runs; None for one that runs none."""
+        """Cost of the subgraphs or function of a node; None if it has none."""
         node = op.node
         inner = f"{prefix}{node.label}/"
         if not node.subgraphs:
@@ -174,7 +176,7 @@ class Tracer:
         return self._repeated(op, prefix, body)
 
     def _branches(self, op: Op, inner: str) -> Body:
-        """The larger figures of the branches, where it is not known which one runs."""
+        """Cost of an If: the larger figures of its branches."""
         lowered = [(n, g) for n, g in op.node.subgraphs if f"{inner}{n}/" in self.walk.state.opsets]
         found = [self.graph(g, f"{inner}{n}/", op.attrs, own_inputs=False) for n, g in lowered]
         works = [b.work for b in found if b.work is not None]
@@ -187,7 +189,7 @@ class Tracer:
         return Body(work, largest(plain), largest(reused))
 
     def _repeated(self, op: Op, prefix: str, body: Body) -> Body:
-        """A body that runs once a trip; its state is held twice, before and after the trip."""
+        """Cost of a loop: its body times the iteration count; the state is held twice."""
         trips, outside = self.walk.state.trips.get(f"{prefix}{op.node.label}"), self._names(op, prefix)
         work = body.work
         if trips is None or work is None or not (work.macs.free | work.other.free) <= outside:
@@ -201,12 +203,12 @@ class Tracer:
         return Body(work, instead=False)
 
     def _names(self, op: Op, prefix: str) -> frozenset[str]:
-        """Symbols with a single value in the whole scope around a node."""
+        """Symbols that have one value during the whole node: those of the inputs and of what it reads."""
         reads = (*op.inputs, *(self._known(n, prefix) for n in op.node.captures))
         return frozenset(self.analysis.symbols).union(*(k.free for k in reads if k is not None))
 
     def _first(self, inner: str) -> bool:
-        """True if this is the first body of that name: tensors of later ones have the same names."""
+        """True at the first body with this scope name."""
         if inner in self._followed:
             return False
         self._followed.add(inner)
@@ -215,7 +217,7 @@ class Tracer:
     # ------------------------------------------------------------------ one node
 
     def _known(self, name: str, prefix: str) -> Known | None:
-        """The known facts about a tensor named in a scope."""
+        """Known value of a tensor by its name in a scope."""
         full = self.walk.full_name(name, prefix) if name else ""
         while full not in self.walk.state.tensors and prefix + name in self.walk.state.aliases:
             name, prefix = self.walk.state.aliases[prefix + name]
@@ -223,7 +225,7 @@ class Tracer:
         return self._tensor(full)
 
     def _tensor(self, full: str) -> Known | None:
-        """The known facts about a tensor, with its shape in a canonical form for all accepted sizes."""
+        """Known value of a tensor, with its shape in canonical form."""
         known = self.walk.state.tensors.get(full)
         known = None if known is None else self.walk.current(known)
         if not isinstance(known, Tensor) or full not in self.analysis.shapes:
@@ -250,7 +252,7 @@ class Tracer:
         return work, declared.memory
 
     def bytes_of(self, full: str) -> Dim:
-        """Bytes of a tensor; 0, and a note of it, where they are not known."""
+        """Bytes of a tensor; 0, with a note, if unknown."""
         known = self._tensor(full)
         bits = element_bits(known.dtype) if isinstance(known, Tensor) else None
         if bits is None or not isinstance(known, Tensor) or known.shape is None:
@@ -268,7 +270,7 @@ class Tracer:
         self.weights[full] = numel, -(-numel * (bits or 0) // 8)
 
     def _weigh_constant(self, node: Node, prefix: str) -> None:
-        """Counts the output of a Constant as a weight, not as a result."""
+        """Counts the output of a Constant as a weight."""
         for name in node.outputs:
             known = self._known(name, prefix)
             if isinstance(known, Tensor) and known.shape is not None and known.shape.numel.value is not None:
@@ -276,7 +278,7 @@ class Tracer:
                 self._weigh(f"{prefix and id(node)}{name}", known.shape.numel.const, known.dtype)
 
     def shown(self, most: Largest) -> Largest:
-        """Its dims as they are written."""
+        """The maximum with its dims in the form to print."""
         return Largest(tuple(map(self.strides.outward, most.of)))
 
     def _row(
@@ -300,7 +302,7 @@ class Tracer:
 
 
 def summed(dims: Sequence[Dim]) -> Dim:
-    """The sum of many dims, equal ones at once."""
+    """Sum of many dims, with equal ones grouped."""
     result = ZERO
     for d, n in Counter(dims).items():
         result = result + d.scale(n)

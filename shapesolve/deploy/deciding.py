@@ -1,4 +1,4 @@
-"""Integer inputs that determine sizes: target shapes, lengths of parts, starts and ends.
+"""Draws integer inputs that determine sizes: target shapes, lengths, starts and ends.
 
 What may be in one depends on sizes, on the others and on what the model makes of them. So they are drawn as the nodes that
 read them take them, or as the solver finds them, and tried: the model is analyzed with these numbers stored in it, at the
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class Deciding:
-    """The inputs of one model whose numbers decide sizes."""
+    """Finds values for the inputs of a model whose elements determine sizes."""
 
     def __init__(
         self, analysis: Analysis, uses: Mapping[str, Sequence[Use]], given: Mapping[str, Any]
@@ -58,7 +58,7 @@ class Deciding:
         return kind.kind != "b" or not known.shape
 
     def numbers(self, at: Mapping[str, int], shapes: Shapes, rng: random.Random) -> Arrays | None:
-        """Values of these inputs with which the analysis accepts these sizes, or None if none were found. The first values
+        """Values of these inputs at which the model accepts the sizes `at`; None if none were found. The first values
         are drawn again if no later ones fit.
         """
         names = [name for name in self.names if prod(shapes[name]) <= MAX_FOLLOWED]
@@ -88,7 +88,7 @@ class Deciding:
     def _drawn(
         self, names: Sequence[str], at: Mapping[str, int], shapes: Shapes, rng: random.Random
     ) -> Arrays | None:
-        """Numbers for one input after the other, each with those before it."""
+        """Random values, drawn for one input after the other."""
         chosen: Arrays = {}
         for name in names:
             found = self._one(name, chosen, at, shapes, rng)
@@ -98,7 +98,7 @@ class Deciding:
         return chosen
 
     def _together(self, names: Sequence[str], at: Mapping[str, int], shapes: Shapes) -> Arrays | None:
-        """Numbers for all inputs at once, as the solver finds them."""
+        """Values for all inputs, found by the solver."""
         known = self._known(at)
         found = self._sizes_and_numbers(known)
         chosen: Arrays = {}
@@ -112,13 +112,15 @@ class Deciding:
         return chosen if self._runs(chosen, at) else None
 
     def _is_impossible(self, at: Mapping[str, int]) -> bool:
-        """True if no values are proved to fit these sizes."""
+        """True if it is proved that no values fit these sizes."""
         return Engine(self.analysis._solved.rlimit).satisfiable(self._stated_at(self._known(at))).unsat
 
     def sizes_near(
         self, at: Mapping[str, int], fixed: Mapping[str, int], rng: random.Random
     ) -> dict[str, int] | None:
-        """Sizes that some values satisfy by the nodes' requirements. It has all `fixed`, and as many of `at` as possible."""
+        """Sizes close to `at` for which some values satisfy the nodes' requirements; None if not found. It has all
+        `fixed`, and as many of `at` as possible.
+        """
         kept = self._known(fixed)
         found = self._sizes_and_numbers(kept) if self.names else None
         if found is None:
@@ -151,7 +153,7 @@ class Deciding:
     def _candidates(
         self, name: str, kind: np.dtype[Any], known: Mapping[str, int], count: int, rng: random.Random
     ) -> Iterator[Sequence[float]]:
-        """Numbers to try, the likeliest first."""
+        """Candidate values for one input, the most likely first."""
         uses = self.uses.get(name, ())
         for _ in range(MAX_DRAWS):
             for use in uses:
@@ -203,7 +205,7 @@ class Deciding:
         return ComputedIndices(trial, chosen.keys()).outside({}, at) is None
 
     def _with(self, chosen: Arrays, at: Mapping[str, int]) -> Analysis:
-        """The analysis of the model with stored numbers, at these sizes."""
+        """The analysis with these inputs as constants, at these sizes."""
         a = self.analysis
         graph = a.model.graph
         stored = {
@@ -223,7 +225,7 @@ class Deciding:
         return Analysis(a._solved.again(changed, bind=bound, assume=()))
 
     def _solved(self, name: str, known: Mapping[str, int]) -> list[int] | None:
-        """Numbers with which all that nodes state holds together."""
+        """Elements for one input that satisfy all stated conditions, found by the solver."""
         elems = self._elements(name)
         found = self._sizes_and_numbers(known, [name]) if elems else None
         if found is None:
@@ -234,7 +236,7 @@ class Deciding:
     def _sizes_and_numbers(
         self, known: Mapping[str, int], names: Sequence[str] | None = None
     ) -> Mapping[str, int] | None:
-        """Sizes and values that satisfy all stated conditions, with those of `known`. None if none were found."""
+        """Sizes and elements that satisfy all stated conditions and include `known`. None if none were found."""
         elems = [e for name in names or self.names for e in self._elements(name)]
         stated, most = self._stated_at(known), max(64, *known.values(), 0)
         for least in (
@@ -248,7 +250,7 @@ class Deciding:
         return None
 
     def _elements(self, name: str) -> list[Dim]:
-        """The elements of an input as expressions; none where they are not followed."""
+        """The elements of an input as expressions; empty if they are not tracked."""
         value = self.analysis.values.get(name)
         elems = () if value is None else value.elems or ()
         found = [e for e in elems if isinstance(e, Dim)]
@@ -263,7 +265,7 @@ class Deciding:
         return [*stated, *(eq(symbol(n), size) for n, size in known.items() if n in names)]
 
     def learned(self, chosen: Arrays) -> dict[str, int]:
-        """Symbols of elements, by the numbers that were chosen for them."""
+        """Values of the generated symbols for elements of these inputs."""
         out: dict[str, int] = {}
         for name, array in chosen.items():
             value = self.analysis.values.get(name)
@@ -275,18 +277,18 @@ class Deciding:
 
     @property
     def none_found(self) -> str:
-        """That no numbers suit the sizes drawn, and what helps."""
+        """Message that no values were found for the sizes drawn, with advice."""
         some = f"{self.names[0]} and others" if len(self.names) > 1 else self.names[0]
         return f"no numbers were found for input {some} with which the model runs: give them yourself"
 
     @cached_property
     def purposes(self) -> dict[str, str]:
-        """Text per input: the use of its numbers, and the nodes that read them."""
+        """Per input, text on the use of its elements and the nodes that read them."""
         return {name: _purpose(self.uses.get(name, ())) for name in self.names}
 
 
 def _offsets(rng: random.Random, count: int, last: int) -> list[int]:
-    """Start offsets of consecutive parts, and the end of the last: a nondecreasing list."""
+    """Random ascending offsets from 0 to `last`, as starts of consecutive parts."""
     return [0, *sorted(rng.randint(0, last) for _ in range(count - 2)), last]
 
 
@@ -308,7 +310,7 @@ def _fits(numbers: Sequence[float], kind: np.dtype[Any]) -> bool:
 
 
 def _range(uses: Sequence[Use], known: Mapping[str, int]) -> tuple[int, int] | None:
-    """The range that all readers accept. None if it is unknown, empty or too large to draw from."""
+    """The range of elements that all these uses accept, or None. None if it is unknown, empty or too large to draw from."""
     lows = [n for u in uses if (n := u.low.evaluate(known)) is not None]
     highs = [n for u in uses if (n := u.high.evaluate(known)) is not None]
     if not lows or not highs or max(lows) > min(highs) or min(highs) > 1 << 20:

@@ -1,4 +1,4 @@
-"""The accepted sizes in order, the smallest first, none left out."""
+"""`enumerate_sizes`: accepted sizes in ascending order, without gaps."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .sizes import NoSizes, Sizes
 def enumerate_sizes(
     model: Any, count: int = 10, *, least: int = 1, bind: Mapping[str, int] | None = None
 ) -> list[dict[str, int]]:
-    """The first `count` accepted sizes without gaps: ordered by their maximum, then by each in turn.
+    """The first `count` accepted sizes, ordered by their maximum, then by each symbol in turn.
 
     Args:
         model: what `analyze` takes, or an `Analysis`.
@@ -44,8 +44,8 @@ def enumerate_sizes(
 
 
 class _InOrder:
-    """Accepted sizes by growing largest size. Names are given sizes in turn, and conditions are tested as soon as all of
-    their names have one: what breaks them is not continued.
+    """Enumerates accepted sizes by ascending maximum. Names are given sizes in turn, and conditions are tested as soon
+    as all of their names have one: what breaks them is not continued.
     """
 
     def __init__(self, question: Sizes, least: int) -> None:
@@ -72,7 +72,7 @@ class _InOrder:
     def _continued(
         self, level: int, sizes: dict[str, int], largest: int, reached: bool
     ) -> Iterator[dict[str, int]]:
-        """Accepted sizes for the names from `level` on. One must equal `largest` unless an earlier one does."""
+        """Accepted sizes with the symbols before `level` fixed. One must equal `largest` unless an earlier one does."""
         if level == len(self.free):
             full = {n: sizes[n] for n in self.question.names}
             if self.question.accepted(full):

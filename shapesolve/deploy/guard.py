@@ -1,4 +1,4 @@
-"""Guards: the contract of a model as a checker of input shapes that does not need this package."""
+"""Guards: the contract as source code or ONNX nodes that check input shapes without this package."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def guard(
 def guarded(
     model: Any, *, assume: Iterable[str | Cond] = (), bind: Mapping[str, int] | None = None
 ) -> onnx.ModelProto:
-    """A copy of the model that checks its inputs first. A broken condition fails at a node named after it.
+    """A copy of the model with nodes at its start that check its inputs. A broken condition fails at a node named after it.
 
     Inputs and outputs stay as they are. Every input waits for the checks. Sizes are checked in 64 bits, up to a limit that is
     a condition of its own.
@@ -88,7 +88,7 @@ def guarded(
 
 
 def guarded_proto(analysis: Analysis) -> onnx.ModelProto:
-    """`guarded`, with weights left where those of the model's proto are."""
+    """`guarded`, for a model whose weights were left in its file."""
     from .guard_graph import put_in_front
 
     if analysis.model.opsets.get("", OLDEST_OPSET) < OLDEST_OPSET:
@@ -100,13 +100,13 @@ def guarded_proto(analysis: Analysis) -> onnx.ModelProto:
 
 
 def program_of(analysis: Analysis) -> Program:
-    """The checks of a guard for this model."""
+    """The checker program for this model's contract."""
     shapes = _declared(analysis)
     return shapes_program(analysis.contract, shapes, [n for n in analysis.inputs if n not in shapes])
 
 
 def outputs_of(analysis: Analysis) -> Program:
-    """The program of the shapes of this model's outputs."""
+    """The program that computes this model's output shapes."""
     outputs = {name: analysis.shapes.get(name) for name, _ in analysis.model.graph.outputs}
     return outputs_program(_declared(analysis), analysis._solved.named_sizes, outputs)
 

@@ -1,4 +1,4 @@
-"""A checker as ONNX nodes at the start of a model: a node per condition, which fails if it is broken.
+"""Writes a checker program as ONNX nodes at the start of a model.
 
 A node that asserts reshapes one element to ``1 + broken`` elements, which no runtime can. The inputs pass through a Reshape
 to their own shape that waits for all of them. What is computed are vectors of one int64; only operators that every opset
@@ -21,7 +21,7 @@ from .limits import MAX_SIZE
 
 
 def put_in_front(model: onnx.ModelProto, program: Program) -> None:
-    """Change a model so that it checks its inputs first.
+    """Adds the checks to a model, in place.
 
     Raises `ValueError` where sizes of a million would not fit in 64 bits, which a model cannot notice.
     """
@@ -33,7 +33,7 @@ def put_in_front(model: onnx.ModelProto, program: Program) -> None:
     nodes = _Nodes(model.graph)
     passed = [name for name, rank in program.ranks.items() if rank]
     axes = {(name, i): nodes.axis(name, i) for name in passed for i in range(program.ranks[name])}
-    writer = _GraphWriter(nodes, {said: axes[place] for said, place in program.places.items()})
+    writer = _GraphWriter(nodes, {name: axes[place] for name, place in program.places.items()})
     done = nodes.number(0)
     for step in steps:
         if isinstance(step, Define):
@@ -62,7 +62,7 @@ def _free(step: Step) -> frozenset[str]:
 
 
 def _rename(node: onnx.NodeProto, renamed: Mapping[str, str]) -> None:
-    """Let a node, and those inside it, read other tensors."""
+    """Renames input tensors of a node and its subgraphs."""
     for i, name in enumerate(node.input):
         node.input[i] = renamed.get(name, name)
     for attribute in node.attribute:
@@ -78,7 +78,7 @@ def _rename(node: onnx.NodeProto, renamed: Mapping[str, str]) -> None:
 
 
 def _limit(program: Program) -> int:
-    """The largest power of two up to which sizes may go."""
+    """The largest power of two for sizes at which the checks cannot overflow."""
     limit = 2**62
     while limit >= MAX_SIZE:
         if _largest(program, limit) < 2**62:
@@ -90,7 +90,7 @@ def _limit(program: Program) -> int:
 
 
 def _largest(program: Program, limit: int) -> int:
-    """A bound on all that is computed where sizes are at most `limit`."""
+    """Upper bound of all intermediate results if sizes are at most `limit`."""
     atoms: dict[Atom, int] = {}
     symbols: dict[str, int] = {}
     highest = limit
@@ -105,17 +105,17 @@ def _largest(program: Program, limit: int) -> int:
         return total
 
     for step in program.steps:
-        said: Dim | Cond = step.dim if isinstance(step, Define) else step.cond
-        for atom in sorted(atoms_of(said), key=lambda a: a.size):
+        expression: Dim | Cond = step.dim if isinstance(step, Define) else step.cond
+        for atom in sorted(atoms_of(expression), key=lambda a: a.size):
             if atom.kind == "sym":
                 atoms[atom] = symbols.get(atom.args[0], limit)
             else:
                 atoms[atom] = max(bound(a) for a in atom.args if isinstance(a, Dim))
-        dims = [said] if isinstance(said, Dim) else list(_compared(said))
+        dims = [expression] if isinstance(expression, Dim) else list(_compared(expression))
         found = max((2 * bound(d) for d in dims), default=0)
         if isinstance(step, Define):
             symbols[step.name] = found
-        highest = max(highest, found, *(2 * atoms[a] for a in atoms_of(said)))
+        highest = max(highest, found, *(2 * atoms[a] for a in atoms_of(expression)))
     return highest
 
 
@@ -130,7 +130,7 @@ def _compared(cond: Cond) -> Iterator[Dim]:
 
 
 class _Nodes:
-    """Nodes that are made, with names that the graph does not have."""
+    """Creates nodes with unused names."""
 
     def __init__(self, graph: onnx.GraphProto) -> None:
         self.made: list[onnx.NodeProto] = []
@@ -139,7 +139,7 @@ class _Nodes:
         self._numbers: dict[int, str] = {}
 
     def add(self, operator: str, *inputs: str, name: str = "", **attributes: Any) -> str:
-        """The output of a new node."""
+        """Adds a node and returns the name of its output."""
         output = self._fresh(f"guard_{operator}")
         self.made.append(
             helper.make_node(operator, inputs, [output], self._fresh(name) if name else output, **attributes)
@@ -147,24 +147,24 @@ class _Nodes:
         return output
 
     def number(self, value: int) -> str:
-        """A constant."""
+        """Name of a constant."""
         if value not in self._numbers:
             tensor = helper.make_tensor("", TensorProto.INT64, [1], [value])
             self._numbers[value] = self.add("Constant", value=tensor)
         return self._numbers[value]
 
     def axis(self, tensor: str, axis: int) -> str:
-        """A size of a tensor."""
+        """Name of a tensor with one size of another tensor."""
         if tensor not in self._shapes:
             self._shapes[tensor] = self.add("Shape", tensor)
         return self.add("Gather", self._shapes[tensor], self.number(axis), axis=0)
 
     def indicator(self, truth: str) -> str:
-        """1 or 0."""
+        """Name of a tensor that is 1 if `truth` holds, else 0."""
         return self.add("Cast", truth, to=int(TensorProto.INT64))
 
     def passed(self, tensor: str, sizes: Iterable[str], after: str) -> str:
-        """The same tensor, once `after` is known, which is 0."""
+        """A copy of the tensor that can only be computed after the checks (`after` is 0)."""
         target = self.add("Concat", *(self.add("Add", size, after) for size in sizes), axis=0)
         return self.add("Reshape", tensor, target)
 
@@ -188,7 +188,7 @@ def _names(graph: onnx.GraphProto) -> Iterator[str]:
 
 
 class _GraphWriter(Writer):
-    """Writes nodes: the text of a part is the name of its tensor."""
+    """Writes expressions as nodes; the "text" of a subexpression is a tensor name."""
 
     chains = False
 
@@ -229,7 +229,7 @@ class _GraphWriter(Writer):
         return [base] * exponent
 
     def _divided(self, sign: str, n: Text, d: Text, divisor: Dim) -> Text:
-        """Division of ONNX rounds towards 0, and must not be by 0."""
+        """Floor division by ONNX's Div, which rounds towards 0, with a divisor kept from 0."""
         add, zero = self.nodes.add, self._number(0)
         by = add("Add", d.text, self.nodes.indicator(add("Equal", d.text, zero))) if divisor.terms else d.text
         quotient = add("Div", n.text, by)
@@ -249,7 +249,7 @@ class _GraphWriter(Writer):
         return self._chosen(is_less, *((b, a) if name == "max" else (a, b)))
 
     def _chosen(self, test: str, a: Text, b: Text) -> Text:
-        """``b + test*(a - b)``"""
+        """A choice as ``b + test*(a - b)``."""
         step = self.nodes.add("Mul", self.nodes.indicator(test), self.nodes.add("Sub", a.text, b.text))
         return Text(self.nodes.add("Add", b.text, step), PRIMARY)
 

@@ -1,4 +1,4 @@
-"""Inputs that a model accepts: sizes from its contract, integers from the ranges of their readers."""
+"""`generate_inputs`: random inputs at accepted sizes, with integers in range."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def generate_inputs(
 
 
 def _sizes(analysis: Analysis, fixed: Mapping[str, int] | None, filler: _Filler) -> Sizes:
-    """The accepted sizes, preferably those at which the file's declared shapes are right. onnxruntime trusts them."""
+    """Accepted sizes; if possible those at which all declared shapes are right. onnxruntime trusts them."""
     declared = sharing_memory(
         analysis._solved.stale_shapes, {name for name, _ in analysis.model.graph.outputs}
     )
@@ -144,13 +144,13 @@ def _sizes(analysis: Analysis, fixed: Mapping[str, int] | None, filler: _Filler)
             sizes.usual(random.Random(0))
         except NoSizes:
             return Sizes(analysis, fixed)
-        filler.tell_declared(declared)
+        filler.note_stale(declared)
         return sizes
     return Sizes(analysis, fixed)
 
 
 class _Draws:
-    """Sizes that were drawn, with what fills them."""
+    """Draws sizes, and input arrays for each."""
 
     def __init__(self, sizes: Sizes, filler: _Filler, seed: int) -> None:
         self.sizes_of, self.filler, self.seed = sizes, filler, seed
@@ -159,8 +159,9 @@ class _Draws:
         self.feeds: list[dict[str, NDArray[Any]]] = []
 
     def take(self, found: Iterator[dict[str, int]], count: int) -> None:
-        """Draws until there are `count`. At sizes that take an index of the model's out of its table, others follow; where
-        that does not end, they are kept: the runtime says more than no inputs do."""
+        """Draws from `found` until there are `count` inputs. At sizes that take an index of the model's out of its
+        table, others follow; where that does not end, they are kept: the runtime says more than no inputs do.
+        """
         patience, failures = MAX_DRAWS + count, 0
         for at in found:
             if len(self.sizes) >= count:
@@ -183,12 +184,12 @@ class _Draws:
                 patience -= 1
                 continue
             if outside is not None:
-                self.filler.tell_outside(outside)
+                self.filler.note_outside(outside)
             self.sizes.append(at)
             self.feeds.append(feed)
 
     def _suited(self, at: dict[str, int]) -> dict[str, int] | None:
-        """Accepted sizes near these that some numbers suit; None where none were found."""
+        """Accepted sizes close to these for which values of deciding inputs exist; None if not found."""
         sizes = self.sizes_of
         found = self.filler.deciding.sizes_near(at, sizes.fixed, self.rng)
         usable = found is not None and found != at and sizes.accepted(found) and sizes.can_be_tried(found)
@@ -199,7 +200,7 @@ class _Draws:
 
 
 def _usual(sizes: Sizes, draws: _Draws) -> Iterator[dict[str, int]]:
-    """Usual sizes without end; the same again when there are no others."""
+    """Usual sizes in random order, without end; they repeat if there are few."""
     repeats = 0
     while True:
         found = sizes.usual(draws.rng)
@@ -210,7 +211,7 @@ def _usual(sizes: Sizes, draws: _Draws) -> Iterator[dict[str, int]]:
 
 
 class _Filler:
-    """Arrays for the inputs of one model."""
+    """Creates arrays for all inputs of a model."""
 
     def __init__(self, analysis: Analysis, values: Mapping[str, Fill]) -> None:
         self.analysis, self.values = analysis, values
@@ -224,7 +225,7 @@ class _Filler:
     def feed(
         self, sizes: Sizes, at: Mapping[str, int], rng: np.random.Generator, k: int
     ) -> dict[str, NDArray[Any]] | None:
-        """All inputs at these sizes; None where no numbers were found that suit them."""
+        """Arrays for all inputs at these sizes; None if no values for deciding inputs were found."""
         shapes = sizes.shapes(at)
         assert shapes is not None, "drawn sizes are accepted"
         numbers = self.deciding.numbers(at, shapes, random.Random(int(rng.integers(1 << 62))))
@@ -244,7 +245,7 @@ class _Filler:
     def inside(
         self, feed: dict[str, NDArray[Any]], at: Mapping[str, int], rng: np.random.Generator
     ) -> tuple[dict[str, NDArray[Any]], Use | None]:
-        """The last feed, with integers of unknown range redrawn if they lead to an index outside its table. Also the read
+        """The arrays, with integers redrawn if a computed index is out of range, and the index that stays so. Also the read
         that is still outside, if any.
         """
         trial = self.deciding.trial
@@ -294,7 +295,7 @@ class _Filler:
         rng: np.random.Generator,
         kind: np.dtype[Any],
     ) -> NDArray[Any]:
-        low, high, told = limits
+        low, high, text = limits
         if low is None or high is None:
             if "mask" in name.lower():
                 self._guess(name, "1, as its name says that it is a mask")
@@ -303,7 +304,7 @@ class _Filler:
             self.unknown.add(name)
             low, high = 0, 1
         else:
-            self._guess(name, told)
+            self._guess(name, text)
         if high < low:  # no value is legal, as an index into an empty table: none may be asked for
             high = low
         info = np.iinfo(kind)
@@ -313,32 +314,37 @@ class _Filler:
     def _range(
         self, name: str, uses: Sequence[Use], known: Mapping[str, int]
     ) -> tuple[int | None, int | None, str]:
-        """The range that all readers of an input accept at these sizes. Its text is in terms of the model's symbols."""
+        """The range that all readers of an input accept at these sizes, and its text. Its text is in terms of the
+        model's symbols.
+        """
         own = {use.node: use for use in self.uses.get(name, ())}
         low: int | None = None
         high: int | None = None
-        told = ""
+        text = ""
         for use in uses:
             lo, hi = use.low.evaluate(known), use.high.evaluate(known)
             if lo is None or hi is None:
                 continue
             low = lo if low is None else max(low, lo)
             if high is None or hi < high:
-                said = own.get(use.node, use)
-                high, told = hi, f"{_range_text(said.low, said.high)}, read as {use.what} by {use.node}"
+                in_symbols = own.get(use.node, use)
+                high, text = (
+                    hi,
+                    f"{_range_text(in_symbols.low, in_symbols.high)}, read as {use.what} by {use.node}",
+                )
         if high is not None:
             high = min(high, 1_000) if high < 2**31 - 1 else high  # special tokens have larger ids
-        return low, high, told
+        return low, high, text
 
-    def tell_outside(self, use: Use) -> None:
-        """Say that an index lies outside at sizes that are given all the same."""
+    def note_outside(self, use: Use) -> None:
+        """Notes that a computed index may be out of range."""
         self.guesses[f"{use.node}: an index that the model computes may lie outside of its table"] = None
 
-    def tell_declared(self, declared: Iterable[StaleShape]) -> None:
-        """Say at which sizes alone the file is right."""
+    def note_stale(self, declared: Iterable[StaleShape]) -> None:
+        """Notes at which sizes the file's declared shapes are wrong."""
         for d in declared:
-            told = f"only sizes with {text_of(d.cond)}, as the file declares of {d.sites[0].tensor}"
-            self.guesses[f"{told}: onnxruntime may fail at others"] = None
+            text = f"only sizes with {text_of(d.cond)}, as the file declares of {d.sites[0].tensor}"
+            self.guesses[f"{text}: onnxruntime may fail at others"] = None
 
     def _guess(self, name: str, what: str) -> None:
         self.guesses[f"{name}: {what}"] = None

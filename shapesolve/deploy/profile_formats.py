@@ -1,4 +1,6 @@
-"""Profiles in the formats of tools. These are command-line options, provider options, API shapes, and server configuration."""
+"""Writes profiles in the formats of tools (TensorRT, OpenVINO and others). These are command-line options, provider
+options, API shapes, and server configuration.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ Writer = Callable[[Analysis, Sequence[Profile]], str]
 
 
 class Target(NamedTuple):
-    """A tool that takes profiles: its format in words, and the writer.
+    """A profile format: name of the tool, description, writer.
 
     `commented`: conditions follow in a comment. `exact`: the format admits accepted sizes only, so there are none to keep.
     """
@@ -42,7 +44,7 @@ TARGETS: dict[str, Target] = {}
 def target(
     name: str, text: str, *, commented: bool = False, exact: bool = False
 ) -> Callable[[Writer], Writer]:
-    """Declare the function that writes profiles for a tool (see `Target`)."""
+    """Decorator that registers the writer of a profile format."""
 
     def declare(write: Writer) -> Writer:
         TARGETS[name] = Target(text, write, commented, exact)
@@ -53,12 +55,12 @@ def target(
 
 @checked
 def profile_text(analysis: Analysis, profiles: Sequence[Profile], target: str) -> str:
-    """Profiles for a tool, by its name in `TARGETS`. Inputs of fixed shape are left out, except where the tool wants all.
+    """Text of profiles in the format `target`. Inputs of fixed shape are left out, except where the tool wants all.
 
     Conditions that sizes within the ranges must satisfy too stand in a last line of comment where the format has comments
     (``ort-trt`` has none: see `Profile.conditions`). Core ML gets enumerated shapes there.
 
-    Raises `ValueError` for a tool that does not exist, and where it cannot be told a name or a shape.
+    Raises `ValueError` for a tool that does not exist, and for a name or a shape that the tool cannot express.
     """
     if target not in TARGETS:
         raise ValueError(f"there is no tool {target!r}; there are {', '.join(TARGETS)}")
@@ -72,7 +74,7 @@ def profile_text(analysis: Analysis, profiles: Sequence[Profile], target: str) -
 
 
 def conditions_text(profiles: Sequence[Profile], target: str) -> Iterator[str]:
-    """For each profile, conditions that sizes in its ranges must satisfy too. None for an exact format."""
+    """For each profile, the conditions that sizes within its ranges must also satisfy. None for an exact format."""
     for k, one in enumerate(() if TARGETS[target].exact else profiles):
         if one.conditions:
             where = f"profile {k}: " if len(profiles) > 1 else ""
@@ -105,10 +107,10 @@ def _trtexec(_analysis: Analysis, profiles: Sequence[Profile]) -> str:
 
 def _trtexec_shape(name: str, shape: tuple[int, ...]) -> str:
     if "'" in name or "," in name:
-        raise ValueError(f"trtexec cannot be told of an input named {name!r}")
+        raise ValueError(f"trtexec cannot express the input name {name!r}")
     plain = name.isascii() and all(c.isalnum() or c in "_./-" for c in name)
-    said = name if plain else f"'{name}'"  # quotes that trtexec takes off
-    return f"{said}:{_crossed(shape)}"
+    quoted = name if plain else f"'{name}'"  # quotes that trtexec takes off
+    return f"{quoted}:{_crossed(shape)}"
 
 
 @target(
@@ -126,7 +128,7 @@ def _ort_trt(_analysis: Analysis, profiles: Sequence[Profile]) -> str:
 
 def _ort_shape(name: str, shape: tuple[int, ...]) -> str:
     if ":" in name or "," in name:
-        raise ValueError(f"onnxruntime's TensorRT provider cannot be told of an input named {name!r}")
+        raise ValueError(f"onnxruntime's TensorRT provider cannot express the input name {name!r}")
     return f"{name}:{_crossed(shape)}"
 
 
@@ -184,7 +186,7 @@ def _fixed(analysis: Analysis, name: str) -> list[int]:
 
 
 def _named(parts: Sequence[_Part], name: str) -> Iterator[tuple[str, _Part]]:
-    """Each part with a name of its own: ``name``, or ``name_0``, ``name_1`` ... where there are several."""
+    """Each part with a distinct name: ``name``, or ``name_0``, ``name_1`` ... where there are several."""
     for k, one in enumerate(parts):
         yield (name if len(parts) == 1 else f"{name}_{k}"), one
 
@@ -247,7 +249,7 @@ def _enumerated(analysis: Analysis, one: Profile, name: str, sizes: Iterable[Map
 
 
 def _listed(analysis: Analysis, one: Profile) -> Sequence[Mapping[str, int]]:
-    """All accepted sizes of a profile. Raises `ValueError` where there are more than Core ML takes."""
+    """All accepted sizes in the ranges of a profile. Raises `ValueError` where there are more than Core ML takes."""
     conds = [t.cond for t in (*analysis.contract.terms, *analysis.contract.assumed)]
     found: list[dict[str, int]] = [{}]
     tried = 0

@@ -1,7 +1,7 @@
 """Profiles: minimum, optimum and maximum shapes of every dynamic input, accepted together.
 
 Compilers for dynamic shapes (TensorRT, OpenVINO, Core ML) take a range for each dim of each input. They evaluate the model at
-the least, the usual and the greatest sizes, so these three must be accepted; what else of the ranges is not is told.
+the least, the usual and the greatest sizes, so these three must be accepted; conditions on the rest of the ranges are reported.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SIDES: tuple[Side, ...] = ("above", "both")
 
 
 class NoProfile(NoSizes):
-    """Raised if there is no profile. The message names the rejected corner and the broken condition.
+    """Raised if no profile satisfies the request. The message names the rejected corner and the broken condition.
 
     Attributes:
         corner: ``min``, ``opt`` or ``max``.
@@ -41,7 +41,7 @@ class NoProfile(NoSizes):
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """The shapes of one input."""
+    """Minimum, optimum and maximum shape of one input."""
 
     min: tuple[int, ...]
     opt: tuple[int, ...]
@@ -50,7 +50,7 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """A range of sizes with an accepted minimum, optimum and maximum.
+    """An accepted minimum, optimum and maximum of all sizes.
 
     Attributes:
         min, opt, max: sizes by dim name.
@@ -65,7 +65,7 @@ class Profile:
     conditions: tuple[str, ...]
 
     def holds(self, sizes: SizesByName) -> bool:
-        """True if these sizes are within its ranges."""
+        """True if these sizes are within the profile's ranges."""
         return all(self.min[n] <= size <= self.max[n] for n, size in sizes.items())
 
     def to_json(self) -> dict[str, Any]:
@@ -122,7 +122,7 @@ def profile(
 
 
 class _Corners:
-    """Accepted corners of ranges, for one request."""
+    """Finds accepted minima, optima and maxima for one request."""
 
     def __init__(self, analysis: Analysis, opt: SizesByName, low: SizesByName, high: SizesByName) -> None:
         self.analysis = analysis
@@ -144,24 +144,24 @@ class _Corners:
     # ------------------------------------------------------------------ the three corners
 
     def opt(self) -> dict[str, int]:
-        """Accepted sizes of the corner `opt`: those asked for, the others as near to 1 as they can be."""
+        """Accepted optimum: requested sizes, the others as close to 1 as possible."""
         lows, highs = self.asked["min"], self.asked["max"]
         start = {n: min(max(1, lows.get(n, 0)), highs.get(n, 1)) for n in self.any.names}
         return self._nearest("opt", start, lows, highs)
 
     def min(self, usual: SizesByName) -> dict[str, int]:
-        """The least sizes, none above the usual ones."""
+        """Accepted minimum, at most `usual`."""
         start = {n: min(1, size) for n, size in usual.items()}
         return self._nearest("min", start, {}, usual)
 
     def max(self, usual: SizesByName) -> dict[str, int]:
-        """The greatest sizes, none below the usual ones."""
+        """Accepted maximum, at least `usual`."""
         return self._nearest("max", usual, usual, {})
 
     def _nearest(
         self, corner: str, start: SizesByName, lows: SizesByName, highs: SizesByName
     ) -> dict[str, int]:
-        """Accepted sizes near `start`, within these bounds, with the sizes that were asked for."""
+        """Accepted sizes close to `start` within these bounds, with the requested sizes fixed."""
         asked = self.asked[corner]
         question = Sizes(self.analysis, {**self.kept, **asked}, least=1)
         wanted = {**start, **question.fixed}
@@ -189,7 +189,7 @@ class _Corners:
     def _first(
         question: Sizes, wanted: SizesByName, lows: SizesByName, highs: SizesByName
     ) -> dict[str, int] | None:
-        """The nearest accepted sizes within bounds, those above first."""
+        """The closest accepted sizes within bounds; larger ones are tried first."""
         for side in _SIDES:
             try:
                 found = question.nearest(wanted, side)
@@ -201,14 +201,14 @@ class _Corners:
 
     @cached_property
     def following(self) -> tuple[str, ...]:
-        """Unrequested names that the contract ties to requested ones."""
+        """Symbols that were not requested but depend on requested ones by the contract."""
         asked = {n for given in self.asked.values() for n in given}
         terms = (t.cond.free for t in self.analysis.contract.readable)
         tied = {n for free in terms if not asked.isdisjoint(free) for n in free - asked}
         return tuple(n for n in self.any.names if n in tied and n not in self.any.fixed)
 
     def _determined(self, name: str, sizes: SizesByName) -> list[int]:
-        """Lower bounds of a dim from relations of the contract (``total >= past + seq``), largest first."""
+        """Lower bounds of a symbol from inequalities of the contract (``total >= past + seq``)."""
         found: set[int] = set()
         waiting = [t.cond for t in self.analysis.contract.readable if name in t.cond.free]
         while waiting:
@@ -223,7 +223,9 @@ class _Corners:
         return sorted((n for n in found if n > 1), reverse=True)
 
     def _broken(self, bounds: list[Cond]) -> list[str]:
-        """An unsat core of contract terms within bounds. Empty if unsatisfiability is not proved."""
+        """A minimal set of contract terms that exclude all sizes within bounds, as text. Empty if unsatisfiability is
+        not proved.
+        """
         terms = [*self.analysis.contract.terms, *self.analysis.contract.assumed]
         sizes = [c for c in self.any.contract if c not in {t.cond for t in terms}]
         if not self.engine.satisfiable([*bounds, *sizes, *(t.cond for t in terms)]).unsat:
@@ -237,7 +239,9 @@ class _Corners:
     # ------------------------------------------------------------------ several profiles
 
     def split(self, least: SizesByName, usual: SizesByName) -> list[Profile]:
-        """Profiles that start at the minimum sizes. In each, one name has its maximum, then the others theirs."""
+        """Several profiles that start at the minimum, one for each symbol with a maximum. In each, one name has its
+        maximum, then the others theirs.
+        """
         tops = {n: v for n, v in self.asked["max"].items() if n not in self.any.fixed}
         others = {n: v for n, v in usual.items() if n not in tops and n not in self.any.fixed}
         bounds = self._within([*tops, *others], least, tops) + self._exactly(self.any.fixed)
@@ -256,7 +260,7 @@ class _Corners:
         return found
 
     def _between(self, near: SizesByName, least: SizesByName, greatest: SizesByName) -> dict[str, int]:
-        """Accepted sizes within a range."""
+        """Accepted sizes close to `near` within a range; its maximum if there are none."""
         try:
             found = self.any.nearest(near)
         except NoSizes:
@@ -272,8 +276,8 @@ class _Corners:
         return self._within(sizes, sizes, sizes)
 
     def _extreme(self, bounds: list[Cond], order: Iterable[str], tops: SizesByName) -> dict[str, int] | None:
-        """Accepted sizes within bounds. Each name in turn has the greatest size that is left where it is in `tops`, which says
-        what it is at most, and the smallest otherwise.
+        """Accepted sizes within bounds, each symbol in turn as large (or small) as possible. Each name in turn has the
+        greatest size that is left where it is in `tops`, which says what it is at most, and the smallest otherwise.
         """
         given = [*self.any.contract, *bounds]
         known = self._model(given)
@@ -299,15 +303,15 @@ class _Corners:
             return None
         return {n: answer.model.get(n, self.any.fixed.get(n, 1)) for n in self.any.names}
 
-    # ------------------------------------------------------------------ what is told of a range
+    # ------------------------------------------------------------------ conditions within a range
 
     def profile(self, least: SizesByName, usual: SizesByName, greatest: SizesByName) -> Profile:
-        """The profile of three corners, which are accepted."""
+        """A profile of these three accepted corners."""
         inputs = _ranges(self.any, least, usual, greatest)
         return Profile(least, usual, greatest, inputs, tuple(self._conditions(least, greatest)))
 
     def _conditions(self, least: SizesByName, greatest: SizesByName) -> Iterator[str]:
-        """Terms that do not hold in the whole range, as far as is proved."""
+        """Contract terms that some sizes within the ranges violate."""
         symbols = self.analysis.symbols
         box = [c for n in self.any.names for c in (ge(symbols[n], least[n]), le(symbols[n], greatest[n]))]
         for term in (*self.analysis.contract.terms, *self.analysis.contract.assumed):
@@ -316,12 +320,12 @@ class _Corners:
 
 
 def point_profile(analysis: Analysis, sizes: SizesByName) -> Profile:
-    """The profile of one accepted size of every symbol."""
+    """A profile with a single accepted size per symbol."""
     return Profile(sizes, sizes, sizes, _ranges(Sizes(analysis), sizes, sizes, sizes), ())
 
 
 def _ranges(question: Sizes, *corners: SizesByName) -> dict[str, Range]:
-    """Shapes at the three corners of each input whose shape has names."""
+    """Range of shapes of each dynamic input."""
     shapes = [question.shapes(sizes) or {} for sizes in corners]
     found = {}
     for name, known in question.analysis.inputs.items():

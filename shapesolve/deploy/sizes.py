@@ -1,4 +1,4 @@
-"""Input sizes that a model accepts: existence, the nearest to given ones, and several kinds of draws.
+"""`Sizes`: finds accepted input sizes: the nearest to given ones, usual ones, edge cases.
 
 Whatever is returned was asked of `Analysis.check_inputs` first. Candidates come from small moves, then from the solver.
 """
@@ -28,11 +28,11 @@ Side = Literal["above", "below", "both"]
 
 
 class NoSizes(ValueError):
-    """No accepted sizes were found; the message says which conditions stand against those wanted."""
+    """Raised if no accepted sizes are found; the message has the violated conditions."""
 
 
 class Sizes:
-    """Questions about the accepted sizes of one model.
+    """Finds and tests accepted sizes of one model.
 
     Args:
         analysis: of the model.
@@ -67,7 +67,7 @@ class Sizes:
                 raise NoSizes(f"input {name} is not a tensor of known rank: give its value yourself")
 
     def known(self, names: Iterable[str]) -> None:
-        """Raises `ValueError` for a name that is none of the model's, with those that are."""
+        """Raises `ValueError` for a name that the model lacks."""
         for name in names:
             if name not in self.names:
                 raise ValueError(f"no input of the model has a dim named {name!r}{meant(name, self.names)}")
@@ -75,7 +75,7 @@ class Sizes:
     # ------------------------------------------------------------------ accepted or not
 
     def shapes(self, sizes: Mapping[str, int]) -> dict[str, tuple[int, ...]] | None:
-        """The shapes of all inputs at these sizes; None where a declared expression has no size there."""
+        """The shapes of all inputs at these sizes; None if a declared expression has no legal value."""
         out = {}
         for name in self.analysis.inputs:
             dims = [d.evaluate(sizes) for d in self._declared(name)]
@@ -99,7 +99,7 @@ class Sizes:
         return shapes is not None and not self.analysis.check_inputs(shapes)
 
     def can_be_tried(self, sizes: Mapping[str, int]) -> bool:
-        """True if no tensor that depends on these sizes is too large, or empty where onnxruntime rejects that."""
+        """True if tensors at these sizes are small enough to run, and none is illegally empty."""
         shapes = self.shapes(sizes) or {}
         if sum(prod(s) for s in shapes.values()) > MAX_ELEMENTS:
             return False
@@ -113,13 +113,13 @@ class Sizes:
         return all(prod(all_shapes.get(name, (1,))) for name in self._never_empty)
 
     def _is_open(self, sizes: Mapping[str, int]) -> bool:
-        """True if an analysis with these sizes bound leaves acceptance open, or rejects them."""
+        """True if acceptance of these sizes depends on more than the contract, or they are rejected."""
         bound = self.analysis._solved.again(bind={**self.analysis._solved.request.bind, **sizes})
         return bound.stuck or bound.contract.impossible or bool(bound.contract.internal)
 
     @cached_property
     def _changing(self) -> tuple[str, ...]:
-        """Tensors whose size is not the same always."""
+        """Tensors whose shape depends on symbols."""
         return tuple(n for n, shape in self.analysis.shapes.items() if any(d.terms for d in shape))
 
     @cached_property
@@ -132,7 +132,7 @@ class Sizes:
 
     @cached_property
     def _divisors(self) -> tuple[Dim, ...]:
-        """Divisors that onnxruntime uses in a Reshape: products that must not be 0. It treats a target entry as -1 if the
+        """Divisors in a Reshape by onnxruntime, which must not be 0. It treats a target entry as -1 if the
         entry is neither a number nor the size of its axis.
         """
         found: list[Dim] = []
@@ -152,7 +152,7 @@ class Sizes:
 
     @cached_property
     def contract(self) -> tuple[Cond, ...]:
-        """The terms of the contract, what is assumed, and what derived sizes are: for the solver."""
+        """Contract terms, assumptions and definitions of derived sizes, for the solver."""
         contract = self.analysis.contract
         terms = [t.cond for t in (*contract.terms, *contract.assumed)]
         return (*terms, *(eq(symbol(name), dim) for name, dim in contract.derived), *self.also)
@@ -167,7 +167,7 @@ class Sizes:
         return tuple(dict.fromkeys(c.cond for c in found))
 
     def broken(self, sizes: Mapping[str, int]) -> list[str]:
-        """Text of the reasons against these sizes: broken contract terms, or other violations."""
+        """Texts of the conditions that these sizes violate."""
         terms = self._broken_terms(sizes)
         if terms:
             return _must_hold(terms)
@@ -184,7 +184,7 @@ class Sizes:
     # ------------------------------------------------------------------ the nearest ones
 
     def nearest(self, wanted: Mapping[str, int], side: Side = "both") -> dict[str, int]:
-        """The accepted sizes nearest to those wanted: the maximum move is minimized, then each move in turn.
+        """The accepted sizes closest to the wanted ones: smallest largest change, then each change in turn.
 
         Args:
             wanted: a size for each name; what is left out may be anything, and is taken as small as will do.
@@ -209,23 +209,23 @@ class Sizes:
         found = self._solved(start, side, open_names)
         if found is None:
             alone = self._broken_terms(self.fixed)  # whatever the others are
-            told = "; ".join((_must_hold(alone) or self.broken(start))[:3])
+            reasons = "; ".join((_must_hold(alone) or self.broken(start))[:3])
             where = (
                 f"have {sizes_text(self.fixed)}" if alone else f"were found near {sizes_text(start) or 'any'}"
             )
-            raise NoSizes(f"no accepted sizes {where}{f': {told}' if told else ''}")
+            raise NoSizes(f"no accepted sizes {where}{f': {reasons}' if reasons else ''}")
         return found
 
     def _start(self, wanted: Mapping[str, int]) -> dict[str, int]:
-        """Sizes of all names: as they must be, as wanted, or as small as can be."""
+        """Start values for all symbols: fixed, wanted, or usual ones."""
         return {n: self.fixed.get(n, wanted.get(n, self.likely.get(n, 1))) for n in self.names}
 
     def _elsewhere(self, wanted: Mapping[str, int]) -> dict[str, int]:
-        """Names whose size is not the wanted one, whatever is done."""
+        """Fixed sizes that differ from the wanted ones."""
         return {n: self.fixed[n] for n, size in wanted.items() if self.fixed.get(n, size) != size}
 
     def near(self, wanted: Mapping[str, int]) -> dict[str, int]:
-        """Accepted sizes near those wanted; the nearest where a search found none that are accepted. Raises `NoSizes`."""
+        """Accepted sizes close to the wanted ones, found by search, else the nearest. Raises `NoSizes`."""
         start = self._start(wanted)
         if self.accepted(start):
             return start
@@ -237,7 +237,7 @@ class Sizes:
         return found if found is not None and self.accepted(found) else self.nearest(start)
 
     def completed(self, wanted: Mapping[str, int]) -> dict[str, int] | None:
-        """Accepted sizes that are as wanted, those left out as small as will do; None where none are found."""
+        """Accepted sizes that include the wanted ones, the others as small as possible; None if not found."""
         if self._elsewhere(wanted):
             return None
         start = self._start(wanted)
@@ -250,7 +250,7 @@ class Sizes:
     def _solved(
         self, start: Mapping[str, int], side: Side, open_names: Collection[str] = ()
     ) -> dict[str, int] | None:
-        """Nearest sizes by the solver. It minimizes the radius, then the move of each size in turn.
+        """`nearest`, by the solver. It minimizes the radius, then the move of each size in turn.
 
         `open_names` may take any size from `start` on; they are made small last.
         """
@@ -298,7 +298,9 @@ class Sizes:
     # ------------------------------------------------------------------ draws
 
     def usual(self, rng: random.Random) -> dict[str, int]:
-        """Accepted sizes near a draw of usual ones. Raises `NoSizes` when none are found that are small enough to run."""
+        """Accepted sizes close to randomly drawn usual sizes. Raises `NoSizes` when none are found that are small
+        enough to run.
+        """
         refused: NoSizes | None = None
         second_best: dict[str, int] | None = None
         for attempt in range(MAX_DRAWS):
@@ -318,8 +320,8 @@ class Sizes:
         raise refused or NoSizes("the sizes that the model accepts are too large to try")
 
     def edges(self, rng: random.Random) -> Iterator[dict[str, int]]:
-        """Accepted sizes at the borders. These are the least, and each size at 0, 1, its minimum and maximum with the others
-        usual.
+        """Accepted sizes at the bounds of the contract. These are the least, and each size at 0, 1, its minimum and
+        maximum with the others usual.
         """
         seen: set[tuple[int, ...]] = set()
 

@@ -1,6 +1,6 @@
-"""Value ranges of integer inputs, from the operators that use them as indices, lengths, axes or sizes.
+"""Uses of integer inputs (indices, lengths, axes, sizes), and the value ranges they imply.
 
-A range is in the symbols of the model. An input that nothing is known of is filled with 0 and 1, which is said.
+A range is in the symbols of the model. An input that nothing is known of is filled with 0 and 1, and reported.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """Use of integers by a node: their range and purpose. The range is `low` to `highs` (inclusive, in the model's symbols).
-    `highs` has one bound, or one per column along the last axis.
+    """A node's use of an integer input: accepted range and purpose. The range is `low` to `highs` (inclusive, in the
+    model's symbols). `highs` has one bound, or one per column along the last axis.
     """
 
     low: Dim
@@ -37,11 +37,11 @@ class Use:
 
     @property
     def high(self) -> Dim:
-        """The bound of all columns."""
+        """The largest accepted value (over all columns)."""
         return minimum(*self.highs)
 
     def picked(self, rng: Random, count: int, known: Mapping[str, int]) -> Sequence[float] | None:
-        """Elements that suit each other, for sizes of the inputs of the node; None where none are known."""
+        """A random list of elements that fit each other; None if elements are drawn one by one."""
         if self.reading is None or self.reading.pick is None:
             return None
         return self.reading.pick(rng, self.attributes, [_sizes(s, known) for s in self.shapes], count)
@@ -62,13 +62,13 @@ def deciding_inputs(analysis: Analysis) -> list[str]:
 
 
 def unread_inputs(analysis: Analysis) -> list[str]:
-    """Inputs of the main graph that no node reads, and that are no outputs."""
+    """Unused inputs of the main graph."""
     read = {*_Readers(analysis).by_tensor, *(name for name, _ in analysis.model.graph.outputs)}
     return [name for name in analysis.inputs if name not in read]
 
 
 def uses_of_computed(analysis: Analysis) -> Iterator[tuple[str, Use]]:
-    """Computed tensors that the main graph reads as indices. Stored tensors and inputs passed on are excluded."""
+    """Computed tensors that are used as indices, with the use. Stored tensors and inputs passed on are excluded."""
     readers = _Readers(analysis)
     graph = analysis.model.graph
     constants = {node.outputs[0] for node in graph.nodes if node.is_constant}
@@ -90,7 +90,7 @@ def _sizes(shape: Shape | None, known: Mapping[str, int]) -> tuple[int, ...] | N
 
 
 class _Readers:
-    """Nodes by the tensors that they read, those of subgraphs included."""
+    """For each tensor, the nodes that read it, in subgraphs too."""
 
     def __init__(self, analysis: Analysis) -> None:
         self.shapes = analysis.shapes
@@ -105,7 +105,7 @@ class _Readers:
                     )
 
     def uses(self, tensor: str) -> Iterator[Use]:
-        """Reads of a tensor's elements, directly or after they were passed on."""
+        """Uses of a tensor's elements, also after reshapes and the like."""
         for name in self.passed_on(tensor):
             for node, position, prefix in self.by_tensor.get(name, ()):
                 use = self.use(node, position, prefix)
@@ -113,7 +113,7 @@ class _Readers:
                     yield use
 
     def passed_on(self, tensor: str) -> Iterator[str]:
-        """A tensor and those that hold elements of it, with the prefixes of their scopes."""
+        """Full names of a tensor and of tensors that have its elements."""
         waiting, seen = [tensor], {tensor}
         for _ in range(MAX_STEPS):
             if not waiting:
@@ -128,7 +128,7 @@ class _Readers:
                             waiting.append(prefix + name)
 
     def decides(self, tensor: str) -> bool:
-        """True if a node reads elements of a tensor, or of results computed from them, to determine sizes."""
+        """True if the elements of a tensor determine sizes, directly or through other nodes."""
         waiting, seen = [tensor], {tensor}
         for _ in range(MAX_STEPS):
             if not waiting:
@@ -153,7 +153,7 @@ class _Readers:
         return shape is not None and len(shape) < 2
 
     def use(self, node: Node, position: int, prefix: str) -> Use | None:
-        """The use of the integers of one input by a node. None if it does not use them."""
+        """The use of integer input number `position` by a node, or None. None if it does not use them."""
         rule = self._rule(node)
         reading = rule.reads.get(position) if rule is not None and rule.reads is not None else None
         if reading is None:
@@ -179,7 +179,7 @@ class _Readers:
 def _nodes(
     graph: Graph, prefix: str, outside: Mapping[str, str]
 ) -> Iterator[tuple[Node, str, Mapping[str, str]]]:
-    """Nodes with the prefix of their scope and, by name, the full names of tensors of outer scopes."""
+    """All nodes, with the prefix of their scope and the full names of outer tensors."""
     yield from ((node, prefix, outside) for node in graph.nodes)
     for node in graph.nodes:
         for name, inner in node.subgraphs:

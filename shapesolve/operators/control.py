@@ -162,7 +162,7 @@ class Trips:
     exact: bool
     ran: Cond
 
-    def tell(self, op: Op) -> None:
+    def record(self, op: Op) -> None:
         """Records the iteration count in the lowering state, under the name of the node."""
         op.walk.state.trips[f"{op.walk.scope.prefix}{op.node.label}"] = self.count
 
@@ -194,7 +194,7 @@ def loop(op: Op) -> Steps:
     carried = Carried(op, first, trip, visible_symbols(op))
     goes_on = yield from _rehearse(op, carried, trip)
     trips = _count_trips(op, limit, starts, goes_on, trip, carried.visible)
-    trips.tell(op)
+    trips.record(op)
     begin = len(op.walk.state.log)
     if trips.ran.is_false:
         outs = yield from _lower_dead(op, "body", _given(op, trip, carried.guess))
@@ -207,7 +207,7 @@ def loop(op: Op) -> Steps:
         known = yield from _unrolled(op, first, limit, carried.visible)
         if known is not None:
             after, trips = known
-            trips.tell(op)
+            trips.record(op)
             return [*after, *_scan_outputs(op, n, outs, trip, trips)]
     return [*carried.after(trips.count, trips.ran), *_scan_outputs(op, n, outs, trip, trips)]
 
@@ -330,7 +330,7 @@ def _at_most_once(op: Op, first: Seq[Known | None], allowed: bool, starts: Cond 
     elif starts is None:
         starts = op.walk.unknown_truth(op.node.inputs[1], op.tensor(1))
     trips = Trips(ite(starts, ONE, ZERO), True, starts)
-    trips.tell(op)
+    trips.record(op)
     if starts.is_false:
         outs = yield from _lower_dead(op, "body", _given(op, ZERO, first))
     else:

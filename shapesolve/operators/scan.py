@@ -42,7 +42,7 @@ def _scan(
     length, slices = _slices(op, scans, axes, len(before))
     op.require(ge(length, 1), "there must be something to scan", (scans[0], None))
     trips = Trips(length, True, ge(length, 1))
-    trips.tell(op)
+    trips.record(op)
     # states keep their shape from trip to trip, but their data changes
     states = [change_sizes(op, known, lambda d: d) for known in first]
     _check_declared(op, [*states, *slices])

@@ -199,7 +199,7 @@ def test_python_texts_are_right_for_any_name() -> None:
     exec(text, space | {"ct": Ct}, space)  # noqa: S102  (likewise)
     dim = {"lower_bound": 1, "upper_bound": 3, "default": 3}
     assert space["inputs"] == [{"name": name, "shape": {"shape": (1, 4, dim, 16)}}]
-    with pytest.raises(ValueError, match="cannot be told"):
+    with pytest.raises(ValueError, match="cannot express"):
         ss.profile_text(
             a, [Profile(one.min, one.opt, one.max, {"a,b": one.inputs["past_key"]}, ())], "trtexec"
         )

@@ -119,7 +119,7 @@ def test_an_error_is_wrapped_in_a_terminal(monkeypatch: pytest.MonkeyPatch) -> N
     stream = Terminal()
     monkeypatch.setattr("sys.stderr", stream)
     monkeypatch.setenv("COLUMNS", "40")
-    console.complain("no finding has the code 'SS40'; did you mean SS405 or SS404?")
+    console.print_error("no finding has the code 'SS40'; did you mean SS405 or SS404?")
     lines = _STYLE.sub("", stream.getvalue()).splitlines()
     assert [text.rstrip() for text in lines] == [
         "error: no finding has the code 'SS40';",
