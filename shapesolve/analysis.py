@@ -124,7 +124,7 @@ def analysis_of(
 
 
 def _analyzed_again(source: str | bytes, opsets: Mapping[str, int], options: dict[str, Any]) -> Analysis:
-    """Restores a pickled analysis: reads the model again and analyzes it."""
+    """Restores a pickled analysis by analyzing its model again."""
     request = Request(**{**options, "rules": options["rules"] or with_built_in(None)})
     return analysis_of(replace(read_model(source), opsets=MappingProxyType(opsets)), request)
 
@@ -238,7 +238,7 @@ class Analysis:
         seed: int = 0,
         rlimit: int = AUDIT_RLIMIT,
     ) -> Audit:
-        """A second opinion: Z3 alone judges this analysis from the whole constraint system (see `Audit`).
+        """Independent check by Z3 alone of this analysis, from the whole constraint system (see `Audit`).
 
         Args:
             sizes: sizes of the inputs' dims at which the model runs; by default one choice that the contract accepts.
@@ -266,7 +266,7 @@ class Analysis:
 
     @checked
     def prove(self, claim: str | Cond) -> Proof:
-        """Proves or refutes a claim for every input that the model accepts, whatever its data.
+        """Proves or refutes a claim for every input that the model accepts.
 
         ``claim`` is a condition over dim names and dims of tensors: ``"Z[1] == 2*seq"``. Returns `Proved` (false as a truth
         value where it rests on assumptions, which it names then), `Refuted` with sizes of all inputs that the model accepts
@@ -287,14 +287,14 @@ class Analysis:
 
     @checked
     def dim(self, text: str | Dim) -> Dim:
-        """A dim from text over dim names and dims of tensors (``"Z[1] + seq"``)."""
+        """Parses a dim over dim names and dims of tensors (``"Z[1] + seq"``)."""
         from .explain.claim import read_dim
 
         return read_dim(text, self._solved.lowered)
 
     @checked
     def bounds(self, text: str | Dim) -> Bounds:
-        """Lower and upper bound of a dim for all accepted inputs (None: unbounded), a pair.
+        """Lower and upper bound of a dim over all accepted inputs (None: unbounded).
 
         Its `assumptions` name what was taken for granted (by the `broadcast` mode, of a default) and is needed for them.
         """
@@ -304,7 +304,7 @@ class Analysis:
 
     @checked
     def divisor(self, text: str | Dim) -> Divisor:
-        """The largest number that divides a dim for all accepted inputs, with `assumptions`. It is 0 for a dim that is always
+        """The largest number that divides a dim for all accepted inputs. It is 0 for a dim that is always
         0.
         """
         from .explain.judge import divisor_of
@@ -313,7 +313,7 @@ class Analysis:
 
     @checked
     def size_in_bytes(self, tensor: str) -> Dim:
-        """The bytes that a tensor's elements take, as a dim: for `bounds`, `divisor`, `equal` and conditions.
+        """Bytes of a tensor's elements, as a dim.
 
         Raises `KeyError` for a tensor without a known rank, `ValueError` for one whose elements have no fixed size.
         """
@@ -412,7 +412,7 @@ class Analysis:
         self._render("updated", model)
 
     def to_json(self) -> str:
-        """Everything, as JSON text."""
+        """The report as JSON text."""
         text: str = self._render("json")
         return text
 

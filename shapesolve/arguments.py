@@ -1,4 +1,4 @@
-"""Checks argument types: the error states the accepted types instead of failing inside the function.
+"""Checks argument types of public functions, with errors that state the accepted types.
 
     @checked
     def fix(model: Any, sizes: Mapping[str, int]) -> ModelProto: ...
@@ -22,7 +22,7 @@ _CONTAINERS = (Mapping, dict, Set, Iterable, Sequence, Collection, list, tuple)
 P = ParamSpec("P")
 T = TypeVar("T")
 _LISTS = (Iterable, Sequence, Collection, list, tuple)
-_SAID = {
+_NAMES = {
     NoneType: "None",
     bool: "True or False",
     float: "number",
@@ -33,7 +33,7 @@ _SAID = {
 
 
 class _Kind(NamedTuple):
-    """Accepted types of an argument: the type (None: anything), its element types, or alternatives."""
+    """Accepted types of an argument: a type (None: any) with element types, or alternatives."""
 
     type: Any = None
     holds: tuple[_Kind, ...] = ()
@@ -62,19 +62,19 @@ class _Kind(NamedTuple):
             return all(self.holds[0].fits(item, True) for item in value)
         return True
 
-    def said(self, article: str = "a ") -> str:
-        """The kind in words."""
+    def text(self, article: str = "a ") -> str:
+        """Text of the accepted types."""
         if self.either:
-            words = list(dict.fromkeys(kind.said(article) for kind in self.either))
+            words = list(dict.fromkeys(kind.text(article) for kind in self.either))
             return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
         if self.type in (NoneType, bool):
-            return _SAID[self.type]
+            return _NAMES[self.type]
         if self.type is Callable:
             return f"{article}function"
         name = (
-            "list" if self.type in _LISTS else _SAID.get(self.type, getattr(self.type, "__name__", "value"))
+            "list" if self.type in _LISTS else _NAMES.get(self.type, getattr(self.type, "__name__", "value"))
         )
-        held = [kind.said("") for kind in self.holds if kind != _ANY]
+        held = [kind.text("") for kind in self.holds if kind != _ANY]
         of = f" of {' to '.join(held)}" if held and len(held) == len(self.holds) else ""
         return f"{article and ('an ' if name[0] in 'aeiouAEIOU' else 'a ')}{name}{of}"
 
@@ -83,7 +83,7 @@ _ANY = _Kind()
 
 
 def checked(function: Callable[P, T]) -> Callable[P, T]:
-    """The function, which says what it takes when it is given something else."""
+    """Decorator: a call with wrong argument types raises `TypeError` with the accepted types."""
     kinds: dict[str, _Kind] = {}
 
     @wraps(function)
@@ -102,7 +102,7 @@ def checked(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def checked_where_it_fails(function: Callable[P, T]) -> Callable[P, T]:
-    """The same for what is called very often: arguments are looked at where the call fails only."""
+    """`checked` for frequently called functions: arguments are checked only after an exception."""
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -118,24 +118,24 @@ def checked_where_it_fails(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def wrong(taken: str, given: object) -> TypeError:
-    """The error for an argument, raised by functions that cannot use `checked`, mainly compiled ones."""
-    said = repr(given)
-    return TypeError(f"{taken}, not {said if len(said) <= 80 else f'{said[:80]}…'}")
+    """The `TypeError` for a wrong argument, for functions that cannot use `checked`."""
+    text = repr(given)
+    return TypeError(f"{taken}, not {text if len(text) <= 80 else f'{text[:80]}…'}")
 
 
 def _check(function: Any, kinds: Mapping[str, _Kind], given: Mapping[str, Any], *, inside: bool) -> None:
     for name, value in given.items():
         kind = kinds.get(name, _ANY)
         if not kind.fits(value, inside):
-            raise wrong(f"{function.__name__} takes {name} as {kind.said()}", value)
+            raise wrong(f"{function.__name__} takes {name} as {kind.text()}", value)
 
 
 def _kinds(function: Any) -> dict[str, _Kind]:
     """The accepted types of each parameter, in order."""
     code = function.__code__
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    told = function.__annotations__
-    return {name: _read(told.get(name, "Any"), function.__globals__) for name in names}
+    annotations = function.__annotations__
+    return {name: _read(annotations.get(name, "Any"), function.__globals__) for name in names}
 
 
 def _read(annotation: Any, known: Mapping[str, Any]) -> _Kind:
@@ -145,7 +145,7 @@ def _read(annotation: Any, known: Mapping[str, Any]) -> _Kind:
 
 
 def _of_node(node: ast.expr, known: Mapping[str, Any]) -> _Kind:
-    """The kind that an annotation says; names that are there for type checkers only may be anything."""
+    """Accepted types from an annotation's syntax tree; names unknown at run time accept anything."""
     if isinstance(node, ast.BinOp):
         return _either((_of_node(node.left, known), _of_node(node.right, known)))
     if isinstance(node, ast.Constant):
@@ -162,7 +162,7 @@ def _of_node(node: ast.expr, known: Mapping[str, Any]) -> _Kind:
 
 
 def _of(found: Any) -> _Kind:
-    """The kind of a type."""
+    """Accepted types from a type object."""
     origin, args = get_origin(found), get_args(found)
     if found is None or found is NoneType:
         return _Kind(NoneType)

@@ -15,7 +15,7 @@ _PAUSED = threading.Lock()
 
 
 class CollectionPaused:
-    """No collection of cycles within; afterwards the collector is as it was.
+    """Context manager that disables the cyclic garbage collector.
 
     Of analyses that overlap in several threads the first one pauses and restores, and the others do neither: however
     many follow each other, the host's cycles are collected in between.

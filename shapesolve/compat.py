@@ -1,4 +1,4 @@
-"""Drop-in for the shape inference of onnx and of onnxruntime, by their own names and arguments.
+"""Replacements for the shape inference functions of onnx and onnxruntime, with their names.
 
     from shapesolve.compat import SymbolicShapeInference, infer_shapes      # instead of theirs
     python -m shapesolve.compat --input model.onnx --output shaped.onnx     # instead of symbolic_shape_infer.py
@@ -40,7 +40,7 @@ _replaced: list[tuple[Any, str, Any]] = []
 
 
 class SymbolicShapeInference:
-    """In place of ``onnxruntime.tools.symbolic_shape_infer.SymbolicShapeInference``."""
+    """Replacement for ``onnxruntime.tools.symbolic_shape_infer.SymbolicShapeInference``."""
 
     @staticmethod
     def infer_shapes(
@@ -52,7 +52,7 @@ class SymbolicShapeInference:
         *,
         expressions: bool = False,
     ) -> onnx.ModelProto:
-        """The model with shapes in it.
+        """A copy of the model with inferred shapes.
 
         Args:
             in_mp: the model, which stays as it is.
@@ -79,7 +79,7 @@ def infer_shapes(
     *,
     expressions: bool = False,
 ) -> onnx.ModelProto:
-    """In place of ``onnx.shape_inference.infer_shapes``; data is always propagated.
+    """Replacement for ``onnx.shape_inference.infer_shapes``; data is always propagated.
 
     With `check_type` or `strict_mode`, a model whose shapes contradict each other is an error, with `strict_mode` also a
     declared shape or element type that is not that of the tensor.
@@ -128,7 +128,7 @@ def infer_shapes_path(
 
 
 def install() -> None:
-    """Put these functions in the place of onnx's and onnxruntime's in this process, until `uninstall`."""
+    """Replaces the functions of onnx and onnxruntime in this process, until `uninstall`."""
     with _LOCK:
         if _replaced:
             return
@@ -148,7 +148,7 @@ def install() -> None:
 
 
 def uninstall() -> None:
-    """Put the originals back."""
+    """Restores the functions of onnx and onnxruntime."""
     with _LOCK:
         while _replaced:
             owner, name, original = _replaced.pop()
@@ -163,7 +163,7 @@ def _replace(owner: Any, name: str, ours: Any) -> None:
 
 
 def _infer_impl(self: Any, start_sympy_data: object = None) -> bool:
-    """For helpers of onnxruntime that derive from its class: fills in what these read of it afterwards."""
+    """Sets the attributes that subclasses in onnxruntime read after inference."""
     analysis = analyze(self.out_mp_, broadcast="equal" if self.auto_merge_ else "named")
     shaped = _shaped(analysis, expressions=True)
     del self.out_mp_.graph.value_info[:]
@@ -175,7 +175,7 @@ def _infer_impl(self: Any, start_sympy_data: object = None) -> bool:
 
 
 def _analyzed(model: Any, check_type: bool, strict_mode: bool) -> Analysis | None:
-    """The analysis; None, with a line in the log, where the model cannot be read and need not be."""
+    """The analysis; None, with a log message, for an unreadable model unless `check_type`."""
     try:
         analysis = analyze(model)
     except ModelError as e:
@@ -195,7 +195,7 @@ def _shaped(analysis: Analysis, expressions: bool) -> onnx.ModelProto:
 
 
 def _trimmed(model: onnx.ModelProto, analysis: Analysis, expressions: bool) -> onnx.ModelProto:
-    """The annotated model, with declared outputs kept where only a name or an expression is new."""
+    """The annotated model, with declared outputs kept if only a name or expression is new."""
     if expressions:
         return model
     declared = {o.name: o for o in analysis.model.proto.graph.output}
@@ -244,7 +244,9 @@ def _arguments(given: Sequence[str] | None) -> Namespace:
 
 
 def main(given: Sequence[str] | None = None) -> int:
-    """The command line of onnxruntime's tool. 0, or 1 with a sentence when the model cannot be read or written."""
+    """Command line of onnxruntime's symbolic_shape_infer tool. 0, or 1 with a sentence when the model cannot be read or
+    written.
+    """
     logging.basicConfig(format="%(message)s")
     args = _arguments(given)
     try:

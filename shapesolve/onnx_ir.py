@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def infer_symbolic_shapes(
     model: ir.Model, *, policy: Policy = "refine", warn_on_missing: bool = True, **options: Any
 ) -> ir.Model:
-    """Fill in the shapes and types of `model`, in place, and return it.
+    """Adds inferred shapes and types to `model`, in place, and returns it.
 
     Args:
         model: the model.
@@ -51,7 +51,7 @@ def infer_symbolic_shapes(
 
 
 class ShapePass(ir.passes.InPlacePass):  # type: ignore[misc]
-    """`infer_symbolic_shapes` as a pass; after `call`, ``analysis`` is what was found out."""
+    """`infer_symbolic_shapes` as an onnx_ir pass; ``analysis`` is set after a call."""
 
     def __init__(self, policy: Policy = "refine", **options: Any) -> None:
         super().__init__()
@@ -59,20 +59,20 @@ class ShapePass(ir.passes.InPlacePass):  # type: ignore[misc]
         self.analysis: Analysis | None = None
 
     def call(self, model: ir.Model) -> ir.passes.PassResult:
-        """Run on a model."""
+        """Infers shapes of a model."""
         self.analysis, modified = _infer(model, self.policy, self.options)
         return ir.passes.PassResult(model, modified)
 
 
 class SimplifyPass(ir.passes.FunctionalPass):  # type: ignore[misc]
-    """`shapesolve.simplify` as a pass, to run before fusion passes. Weights are shared with the input model."""
+    """`shapesolve.simplify` as an onnx_ir pass, to run before fusion passes. Weights are shared with the input model."""
 
     def __init__(self, keep: Iterable[str] = ()) -> None:
         super().__init__()
         self.keep = tuple(keep)
 
     def call(self, model: ir.Model) -> ir.passes.PassResult:
-        """A simplified copy of a model."""
+        """Returns a simplified copy of a model."""
         from .change.simplify import simplified
         from .model import read_model
 
@@ -98,9 +98,9 @@ def _infer(model: ir.Model, policy: Policy, options: dict[str, Any]) -> tuple[An
 
 
 def _values(graph: ir.Graph, prefix: str) -> Iterator[tuple[ir.Value, str]]:
-    """Values that nodes make, with their names in the analysis; also inside the graphs of nodes.
+    """All values of a graph and its subgraphs, with their names in the analysis.
 
-    Graphs of nodes that share a name are left out: which of their scopes a value belongs to cannot be told.
+    Graphs of nodes that share a name are left out: the scope of their values is not known.
     """
     labels = Counter(_label(node) for node in graph)
     for node in graph:

@@ -1,4 +1,5 @@
-"""A pytest plugin. ``pytest --shapesolve`` collects ``*.onnx`` files and fails on contradictory shapes.
+"""A pytest plugin that collects ONNX files as tests. ``pytest --shapesolve`` collects ``*.onnx`` files and fails on
+contradictory shapes.
 
 ``--shapesolve-strict`` lets warnings fail too. Settings of ``[tool.shapesolve]`` in the project's pyproject.toml hold (see
 `shapesolve.report.gate`).
@@ -14,35 +15,35 @@ import pytest
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add our options."""
+    """Adds the command line options of the plugin."""
     group = parser.getgroup("shapesolve")
     group.addoption("--shapesolve", action="store_true", help="collect *.onnx files and check their shapes")
     group.addoption("--shapesolve-strict", action="store_true", help="the same, and let warnings fail too")
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """Collect a model, when asked to."""
+    """Collects an ONNX file if the option is given."""
     wanted = parent.config.getoption("--shapesolve") or parent.config.getoption("--shapesolve-strict")
     return OnnxFile.from_parent(parent, path=file_path) if wanted and file_path.suffix == ".onnx" else None
 
 
 class OnnxFile(pytest.File):
-    """A model file."""
+    """An ONNX file as a test collector."""
 
     def collect(self) -> Iterator[pytest.Item]:
-        """One test: its shapes."""
+        """Yields one test for the file."""
         yield ShapesItem.from_parent(self, name="shapes")
 
 
 class ShapesFailure(Exception):
-    """A model with findings that count; the message is the findings' text."""
+    """Raised by a test for findings that count as failures; the message has the findings."""
 
 
 class ShapesItem(pytest.Item):
-    """Analyzes one model."""
+    """A test that analyzes one model."""
 
     def runtest(self) -> None:
-        """Fail with the findings that count."""
+        """Analyzes the model; raises `ShapesFailure` for findings that count."""
         from dataclasses import replace
 
         from .analysis import analyze
@@ -64,7 +65,7 @@ class ShapesItem(pytest.Item):
             raise ShapesFailure(findings_text(wrong))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], *args: Any, **kwargs: Any) -> Any:
-        """Findings as they are, without a traceback."""
+        """Text of the findings, without traceback."""
         if isinstance(excinfo.value, ShapesFailure):
             return str(excinfo.value)
         return super().repr_failure(excinfo, *args, **kwargs)

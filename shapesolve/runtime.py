@@ -1,4 +1,4 @@
-"""Holding predictions against a real run."""
+"""Compares predicted shapes with a run in onnxruntime."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """A tensor whose true shape is not the predicted one."""
+    """A tensor whose shape in the run differs from the prediction."""
 
     tensor: str
     predicted: str
@@ -102,7 +102,9 @@ def _size(array: Any) -> tuple[int, ...]:
 def compare(
     analysis: Solved, inputs: Mapping[str, Any], outputs: Mapping[str, Any] | Sequence[Any]
 ) -> dict[str, tuple[tuple[str, int, int | None], ...]]:
-    """``(expression, true size, computed size)`` per dim of every output. ``()`` if the rank differs or is unknown."""
+    """Rows ``(expression, true size, computed size)`` for each dim of every output. ``()`` if the rank differs or is
+    unknown.
+    """
     if not isinstance(outputs, Mapping):
         outputs = dict(zip((name for name, _ in analysis.model.graph.outputs), outputs))
     bindings = analysis.bind_inputs({k: _size(v) for k, v in inputs.items()})

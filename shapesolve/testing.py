@@ -1,4 +1,4 @@
-"""Assertions on shapes and contracts, for the tests of whoever makes models.
+"""Assertions on shapes and contracts, for test suites.
 
 from shapesolve.testing import assert_contract, assert_shapes
 
@@ -21,7 +21,7 @@ from .solve.proof import Proof, Proved, Refuted
 
 
 def assert_ok(model: Any, **options: Any) -> Analysis:
-    """The model has no conflict. Returns its analysis (`model` may be one already; `options` go to `analyze`)."""
+    """Asserts that the model has no conflict; returns the analysis. `options` go to `analyze`."""
     __tracebackhide__ = True
     a = _analysis(model, options)
     if a.conflicts:
@@ -31,7 +31,7 @@ def assert_ok(model: Any, **options: Any) -> Analysis:
 
 @checked
 def assert_shapes(model: Any, expected: Mapping[str, Sequence[int | str | None]], **options: Any) -> Analysis:
-    """Every tensor named has the shape given, for every input that the model accepts.
+    """Asserts that tensors have the given shapes for every input that the model accepts.
 
     A dim is a number, an expression over the names of the model's input dims (``"past + seq"``), or None for any.
 
@@ -48,7 +48,7 @@ def assert_shapes(model: Any, expected: Mapping[str, Sequence[int | str | None]]
 
 @checked
 def assert_contract(model: Any, expected: Iterable[str], *, exact: bool = True, **options: Any) -> Analysis:
-    """The model needs each of the conditions `expected`, and (`exact`) nothing else of its input sizes.
+    """Asserts that the model requires the conditions `expected`, and (`exact`) no others.
 
     Conditions are compared by proof, not as text, and for non-empty inputs, as in `Analysis.contract`.
 
@@ -121,7 +121,7 @@ def _at(proof: Proof) -> str:
 
 
 def __getattr__(name: str) -> Any:
-    """The assertion of `shapesolve.torch`, loaded when it is asked for: PyTorch is optional."""
+    """Loads the assertion of `shapesolve.torch` on demand, as PyTorch is optional."""
     if name == "assert_exports":
         import importlib
 

@@ -34,7 +34,7 @@ def mend(freeing: Freeing, node: Node) -> Node:
     """Rewrites a node so that it fits the freed sizes.
 
     Raises:
-        Refused: it cannot be told how an operand follows the sizes.
+        Refused: it is not known how an operand follows the sizes.
     """
     check_suspects(freeing, node)
     rule = freeing.rule(node)
@@ -129,7 +129,7 @@ def _reshape(freeing: Freeing, node: Node) -> Node:
     followed = {tuple(map(freeing.is_other, dims)) for dims in candidates}
     if len(followed) != 1:  # no proof decides between entries for another size than rows
         raise Refused(
-            f"{node.label} (Reshape) makes {sizes} of {shape}: it cannot be told which entries follow the sizes that are free. "
+            f"{node.label} (Reshape) makes {sizes} of {shape}: it is not known which entries follow the sizes that are free. "
             f"{_SECOND_EXPORT}",
             node=node.label,
         )

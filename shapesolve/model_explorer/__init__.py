@@ -1,4 +1,4 @@
-"""An extension for Google's Model Explorer, which imports `main` from this package.
+"""Extension for Google's Model Explorer; exports `main`.
 
 pip install 'shapesolve[model-explorer]'
 model-explorer model.onnx --extensions=shapesolve.model_explorer

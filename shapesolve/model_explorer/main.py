@@ -28,7 +28,7 @@ _RANKS = {"error": 0, "warning": 1, "info": 2}
 
 
 class ShapesolveAdapter(Adapter):  # type: ignore[misc]
-    """Reads an ONNX file, analyzes it, and shows what was found."""
+    """Adapter that reads an ONNX file and returns graphs with shapes and findings."""
 
     metadata = AdapterMetadata(
         id="shapesolve",
@@ -39,7 +39,7 @@ class ShapesolveAdapter(Adapter):  # type: ignore[misc]
     )
 
     def convert(self, model_path: str, settings: dict[str, Any]) -> ModelExplorerGraphs:
-        """The model's graphs: the main one, and one per subgraph of a node."""
+        """Graphs for a model file: the main graph, and one per subgraph."""
         return {"graphs": graphs_of(analyze(model_path))}
 
 
@@ -52,14 +52,14 @@ def graphs_of(analysis: Analysis) -> list[gb.Graph]:
 
 
 def _about(analysis: Analysis) -> dict[str, str]:
-    """Side panel text for the whole model: its contract, term by term, and the count of findings."""
+    """Side panel text for the whole model: contract and number of findings."""
     if analysis.conflicts or analysis.contract.impossible:
-        told = {"contract": "no input sizes run"}
+        contract = {"contract": "no input sizes run"}
     else:
         terms = [t.text for t in analysis.contract][:MAX_LINES]
-        told = {f"contract {i}": text for i, text in enumerate(terms, 1)} or {"contract": "none"}
+        contract = {f"contract {i}": text for i, text in enumerate(terms, 1)} or {"contract": "none"}
     counts = {s: sum(f.severity == s for f in analysis.diagnostics) for s in _RANKS}
-    return {**told, "findings": counted(counts) or "none"}
+    return {**contract, "findings": counted(counts) or "none"}
 
 
 class _Writer:
@@ -72,7 +72,7 @@ class _Writer:
                 self.findings.setdefault(label, []).append(finding)
 
     def write(self, graph: Graph, prefix: str, title: str) -> str:
-        """One graph; those inside its nodes come after it. Returns its id."""
+        """Adds a graph, and then its subgraphs. Returns its id."""
         out = gb.Graph(id=title)
         self.graphs.append(out)
         sources: dict[str, tuple[str, str]] = {}
@@ -133,8 +133,8 @@ class _Writer:
 
     def _output(self, port: str, full: str) -> gb.MetadataItem:
         shape = shape_text(self.analysis.shapes.get(full))
-        told = f"{dtype_name(self.analysis.dtypes.get(full, 0))} {shape}"
-        return gb.MetadataItem(port, [gb.KeyValue("__tensor_tag", full), gb.KeyValue("tensor_shape", told)])
+        text = f"{dtype_name(self.analysis.dtypes.get(full, 0))} {shape}"
+        return gb.MetadataItem(port, [gb.KeyValue("__tensor_tag", full), gb.KeyValue("tensor_shape", text)])
 
 
 def _namespaces(graph: Graph) -> list[str]:

@@ -1,1 +1,1 @@
-"""Reports: one module per medium. The other rooms produce data, this one makes text."""
+"""Reports of an analysis; one module per output format. The other rooms produce data, this one makes text."""

@@ -1,4 +1,4 @@
-"""Annotated models as files: written whole or not at all, with weights left where they are."""
+"""Writes annotated models to files atomically, with weights left in their files."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def save_annotated(
 def save_changed(
     model: Model, changed: onnx.ModelProto, path: str | Path, weights: str | None = None
 ) -> None:
-    """Write what was made of `model` to `path`; raises as `save_annotated` does."""
+    """Writes a changed version of `model` to a file; raises as `save_annotated` does."""
     target = Path(path)
     check_target(model, target)
     if weights is not None and weights not in get_args(Weights):
@@ -73,7 +73,7 @@ def save_changed(
 
 
 def _place(home: Path, folder: Path, names: Iterable[str], how: str, placed: list[Path]) -> None:
-    """Put weight files of the folder `home` into `folder`, under the same names. What is new goes to `placed`."""
+    """Copies (or links) weight files from the folder `home` to `folder`. What is new goes to `placed`."""
     for name in names:
         source, new = (home / name).resolve(), folder / name
         if not source.is_relative_to(home.resolve()) or not new.resolve().is_relative_to(folder.resolve()):
@@ -93,7 +93,7 @@ def _place(home: Path, folder: Path, names: Iterable[str], how: str, placed: lis
 
 
 def check_target(model: Model, target: Path) -> None:
-    """Raises `ValueError` for a directory, or if writing to `target` destroys the model or its weights."""
+    """Raises `ValueError` if `target` is a directory, the model itself, or one of its weight files."""
     if target.is_dir():
         raise ValueError(f"{target} is a directory, name a file in it")
     source = model.path

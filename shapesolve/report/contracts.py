@@ -1,4 +1,4 @@
-"""The contracts of some models as a page, to be read by a person.
+"""Generates a page with the contracts of several models.
 
 ``python -m shapesolve.report.contracts FOLDER PAGE [NAMES]`` writes PAGE for the models ``FOLDER/NAME/model.onnx``; without
 names for those that show most.
@@ -43,7 +43,7 @@ What the input sizes of a model must satisfy for it to run, as `shapesolve contr
 
 
 def contracts_page(analyses: Iterator[tuple[str, Analysis]]) -> str:
-    """The page for named analyses."""
+    """The page for these analyses, by name."""
     return "\n".join([_HEAD, *("\n".join(_section(name, a)) for name, a in analyses)])
 
 
@@ -68,9 +68,9 @@ def _section(name: str, analysis: Analysis) -> Iterator[str]:
 
 def _inputs(analysis: Analysis) -> str:
     known = [(n, k) for n, k in analysis.inputs.items() if isinstance(k, Tensor) and k.shape is not None]
-    told = [f"`{n}` {k.shape}" for n, k in known[:MAX_NAMES]]
-    more = len(known) - len(told)
-    return ", ".join(told) + (f" and {more} more inputs" if more else "")
+    shown = [f"`{n}` {k.shape}" for n, k in known[:MAX_NAMES]]
+    more = len(known) - len(shown)
+    return ", ".join(shown) + (f" and {more} more inputs" if more else "")
 
 
 def _table(contract: Contract) -> Iterator[str]:
@@ -94,7 +94,7 @@ def _analyses(folder: Path, names: Sequence[str]) -> Iterator[tuple[str, Analysi
 
 
 def write_contracts(folder: Path, page: Path, names: Sequence[str] = SHOWN) -> None:
-    """Write the page for models of a folder."""
+    """Writes the page for models in a folder."""
     page.write_text(contracts_page(_analyses(folder, names)), encoding="utf-8")
 
 

@@ -1,4 +1,4 @@
-"""Operator coverage, computed from onnx's schemas and the registry so that it is always current.
+"""Operator coverage, computed from onnx's schemas and the registry.
 
 ``python -m shapesolve.report.coverage docs/operators.md`` writes the page.
 """
@@ -21,7 +21,7 @@ from .lines import Row, row
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """One operator at one since-version: how it is lowered, and whether data is followed through it."""
+    """Coverage of one operator at one opset version: how it is lowered, and if data is propagated."""
 
     domain: str
     op_type: str
@@ -52,7 +52,7 @@ def coverage(registry: Registry | None = None) -> list[Coverage]:
 
 
 def coverage_table(rows: Iterable[Coverage]) -> Iterator[tuple[str, str, str, str, str]]:
-    """Rows of text per operator: domain, operator, since-versions, how, whether data is followed."""
+    """Rows per operator: domain, operator, opset versions, how it is lowered, data propagation."""
     grouped: dict[tuple[str, str], list[Coverage]] = {}
     for r in rows:
         grouped.setdefault((r.domain, r.op_type), []).append(r)

@@ -1,4 +1,4 @@
-"""`explain` as text: the origin of each dim of a tensor, with intermediate nodes folded or listed."""
+"""Text of `explain`: the origin of each dim of a tensor."""
 
 from __future__ import annotations
 
@@ -19,24 +19,26 @@ if TYPE_CHECKING:
 def derivation_lines(
     derivation: Derivation, analysis: Analysis, *, unfold: bool = False
 ) -> Iterator[Printed]:
-    """Lines for a tensor and the origins of its dims. With `unfold` every node with its operands and needs."""
+    """Lines for a tensor and the origins of its dims; `unfold` lists every node. With `unfold` every node with its
+    operands and needs.
+    """
     dtype = dtype_name(analysis.dtypes.get(derivation.tensor, 0))
-    told = _Told(analysis)
+    texts = _Texts(analysis)
     yield line(
-        ("bold", derivation.tensor), "  ", ("dim", dtype), "  ", ("shape", told.shape(derivation.tensor))
+        ("bold", derivation.tensor), "  ", ("dim", dtype), "  ", ("shape", texts.shape(derivation.tensor))
     )
     yield from legend_lines(analysis, [derivation.tensor])
     if unfold or (not derivation.axes and derivation.steps):
-        yield from _sources(derivation, told)
-        yield from _steps(derivation, told)
+        yield from _sources(derivation, texts)
+        yield from _steps(derivation, texts)
         return
     for axis in derivation.axes:
         yield ()
-        yield from _axis_rows(axis, told.size(derivation.tensor, axis.axis), told)
+        yield from _axis_rows(axis, texts.size(derivation.tensor, axis.axis), texts)
 
 
-class _Told:
-    """Shapes, sizes and conditions as people read them everywhere."""
+class _Texts:
+    """Formats shapes, sizes and conditions for a derivation."""
 
     def __init__(self, analysis: Analysis) -> None:
         self.analysis, self.simple = analysis, analysis._solved.simple_shapes
@@ -46,16 +48,16 @@ class _Told:
                 self.needs.setdefault(str(c.cond), {})[term.text] = None
 
     def shape(self, tensor: str) -> str:
-        """The shape of a tensor; `legend_lines` tells from which sizes on that is so."""
+        """Text of a tensor's shape, simplified."""
         return shape_text(self._shown(tensor), self.analysis._solved.walk.state.poisoned)
 
     def size(self, tensor: str, axis: int) -> str:
-        """A size of it, as `shape` has it."""
+        """Text of one size of a tensor, simplified."""
         shape = self._shown(tensor)
         return "?" if shape is None else self._text(shape[axis])
 
     def dim(self, dim: Dim) -> str:
-        """Text of a dim in its simple form; "?" if it follows from a node that cannot run."""
+        """Text of a dim, simplified; "?" if it depends on a node that cannot run."""
         return self._text(self.simple.dim(dim))
 
     def _text(self, dim: Dim) -> str:
@@ -65,14 +67,14 @@ class _Told:
         return shown_shapes(self.analysis, [tensor]).get(tensor)
 
 
-def _axis_rows(axis: AxisDerivation, size: str, told: _Told) -> Iterator[Printed]:
-    lines = [*(["after steps that --depth leaves out"] if axis.cut else []), *_told(axis.steps, told)]
+def _axis_rows(axis: AxisDerivation, size: str, texts: _Texts) -> Iterator[Printed]:
+    lines = [*(["after steps that --depth leaves out"] if axis.cut else []), *_sentences(axis.steps, texts)]
     for i, text in enumerate(lines or ["it is as the model has it"]):
         yield row(("dim", f"[{axis.axis}]" if not i else ""), ("shape", size if not i else ""), text)
 
 
-def _told(steps: Sequence[AxisStep], told: _Told) -> Iterator[str]:
-    """Sentences for a chain: one per source and per computing node, one for nodes that pass a size on."""
+def _sentences(steps: Sequence[AxisStep], texts: _Texts) -> Iterator[str]:
+    """Sentences for the steps of a dim's derivation; consecutive nodes that pass it on are merged."""
     for kind, group in groupby(steps, lambda step: step.kind):
         if kind == "passes":
             nodes = list(dict.fromkeys(step.node for step in group))
@@ -84,29 +86,29 @@ def _told(steps: Sequence[AxisStep], told: _Told) -> Iterator[str]:
         for step in dict.fromkeys(group):
             name = step.tensor if step.axis is None else f"{step.tensor}[{step.axis}]"
             if kind == "computes":
-                yield f"{step.node}{_kind(step.op_type, step.node)} makes {told.dim(step.dim)}"
+                yield f"{step.node}{_kind(step.op_type, step.node)} makes {texts.dim(step.dim)}"
             else:
-                yield f"{kind} {name} of {told.shape(step.tensor)}"
+                yield f"{kind} {name} of {texts.shape(step.tensor)}"
 
 
 def _kind(op_type: str, node: str) -> str:
     return f" ({op_type})" if op_type not in node else ""
 
 
-def _sources(derivation: Derivation, told: _Told) -> Iterator[Printed]:
+def _sources(derivation: Derivation, texts: _Texts) -> Iterator[Printed]:
     if derivation.sources:
         yield ()
     for i, (kind, name, _) in enumerate(derivation.sources):
-        shape = line(("shape", told.shape(name)), ("dim", f"  {kind}"))
+        shape = line(("shape", texts.shape(name)), ("dim", f"  {kind}"))
         yield row(("dim", "from" if i == 0 else ""), ("name", name), shape)
 
 
-def _steps(derivation: Derivation, told: _Told) -> Iterator[Printed]:
+def _steps(derivation: Derivation, texts: _Texts) -> Iterator[Printed]:
     for i, step in enumerate(derivation.steps, 1):
         yield ()
         yield line(("dim", f"{i:>4}  "), ("bold", step.node), ("dim", _kind(step.op_type, step.node)))
         for name, _ in step.inputs:
-            yield row("        ", ("name", name), ("shape", told.shape(name)))
-        yield row(("dim", "      ->"), ("name", step.output), ("shape", told.shape(step.output)))
-        for text in dict.fromkeys(t for raw in step.requires for t in told.needs.get(raw, (raw,))):
+            yield row("        ", ("name", name), ("shape", texts.shape(name)))
+        yield row(("dim", "      ->"), ("name", step.output), ("shape", texts.shape(step.output)))
+        for text in dict.fromkeys(t for raw in step.requires for t in texts.needs.get(raw, (raw,))):
             yield line("      ", ("dim", "needs "), ("shape", text))

@@ -1,4 +1,4 @@
-"""Differences of two models, and their text: `-` before and `+` after (see `change.diff`)."""
+"""`Diff`: comparison of two models, and its text."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Relation = Literal["equal", "wider", "narrower", "neither", "open", "none", "unr
 
 @dataclass(frozen=True, slots=True)
 class TensorChange:
-    """A tensor of both models whose type or shape reads differently."""
+    """A tensor in both models whose printed type or shape differs."""
 
     name: str
     before: str
@@ -27,7 +27,7 @@ class TensorChange:
 
 @dataclass(frozen=True, slots=True)
 class OutputComparison:
-    """An output of both models, and its name in each; `why` is a counterexample or a reason.
+    """An output in both models: its names, and if it is equal, with counterexample or reason (`why`).
 
     `values` is ``equal`` where its values are proved the same, ``not known`` elsewhere, and empty if that was not asked.
     """
@@ -60,7 +60,7 @@ class ContractComparison:
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """Results of runs with onnxruntime: their number, the largest difference of values, and the faults."""
+    """Comparison of runs in onnxruntime: number, largest difference of values, errors."""
 
     count: int
     largest: float
@@ -69,7 +69,7 @@ class Runs:
 
 @dataclass(frozen=True, slots=True)
 class Diff:
-    """Differences of two models. `renamed`: symbol of the second -> that of the first.
+    """Result of comparing two models. `renamed`: symbol of the second -> that of the first.
 
     `removed` and `added` are inputs and outputs that only one model has, `requirements_removed` and `requirements_added`
     conditions of nodes, `shared` counts the tensors of both, `conflicts` those of each model. `runs` is None if none were made.
@@ -109,7 +109,7 @@ class Diff:
 
     @property
     def decided(self) -> bool:
-        """True if a difference is known, or nothing is open: no output and not the accepted sizes.
+        """True if the comparison is conclusive.
 
         Models that no size runs are not the same.
         """
@@ -124,7 +124,7 @@ class Diff:
 
     @property
     def changed_inputs(self) -> tuple[TensorChange, ...]:
-        """Inputs that are declared differently."""
+        """Inputs whose declaration differs."""
         return tuple(c for c in self.changed if c.name.startswith("input "))
 
 
@@ -147,7 +147,7 @@ _RELATIONS = {
 
 
 def diff_lines(diff: Diff, *, brief: bool = False) -> Iterator[Printed]:
-    """The comparison for a reader; if `brief`, only what is proved and run."""
+    """Lines of the comparison; `brief`: only proved and run results."""
     if not brief:
         yield line(("error", "- "), ("bold", diff.before))
         yield line(("good", "+ "), ("bold", diff.after))

@@ -18,7 +18,7 @@ CARRIED: dict[Any, Any] = {}
 
 
 def carries(record: Any) -> Callable[[type[_T]], type[_T]]:
-    """Decorator of a document that also has the fields of a dataclass (see `json.data_of`)."""
+    """Decorator that adds the fields of a dataclass to a document type (see `json.data_of`)."""
 
     def add(document: type[_T]) -> type[_T]:
         CARRIED[document] = record

@@ -1,4 +1,4 @@
-"""Types of the ``--json`` output of commands that choose sizes, change a model or compare two. See `documents`."""
+"""Types of the ``--json`` output of commands that choose sizes, or change or compare models. See `documents`."""
 
 from __future__ import annotations
 

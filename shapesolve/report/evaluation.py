@@ -1,4 +1,4 @@
-"""Shapes at given sizes of the input dims."""
+"""Text and data of `shapesolve evaluate`: shapes at given sizes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def evaluation_data(analysis: Analysis, sizes: Mapping[str, int], names: Sequenc
 
 
 def _at(shape: Shape, sizes: Mapping[str, int]) -> Shape:
-    """The shape at these sizes; as it is where they make it divide by 0."""
+    """The shape with sizes substituted; unchanged if a divisor becomes 0."""
     try:
         return shape.subs(sizes)
     except ZeroDivisionError:
@@ -48,7 +48,7 @@ def _at(shape: Shape, sizes: Mapping[str, int]) -> Shape:
 
 
 def evaluation_lines(analysis: Analysis, sizes: Mapping[str, int], names: Sequence[str]) -> Iterator[Printed]:
-    """A table of tensors with numbers for sizes, and what these sizes break."""
+    """Table of tensor shapes at these sizes, and violated conditions."""
     known, simple = analysis._solved.sizes_at(sizes), analysis._solved.simple_shapes
     shapes = (
         analysis.shapes if analysis._solved.violations_at(sizes) else simple
@@ -88,14 +88,16 @@ def _broken_lines(analysis: Analysis, sizes: Mapping[str, int]) -> Iterator[Prin
 
 
 def broken_lines(analysis: Analysis, sizes: Mapping[str, int]) -> Iterator[Printed]:
-    """Lines on broken conditions. Each contract term has its failing nodes in graph order, then the other violations follow."""
+    """Lines on violated conditions. Each contract term has its failing nodes in graph order, then the other violations
+    follow.
+    """
     terms, found = broken_terms(analysis, sizes), analysis._solved.violations_at(sizes)
     stated = [set(term.constraints) for term in terms]
-    said = {v for v in found if any(v.constraint in own for own in stated)}
+    listed = {v for v in found if any(v.constraint in own for own in stated)}
     for term, own in zip(terms, stated, strict=True):
         yield line("  ", ("shape", term.text), f" is needed, but {sizes_text(sizes, term.symbols)}")
-        weaker = {v for v in found if v not in said and not _free(v).isdisjoint(term.symbols)}
-        said |= weaker
+        weaker = {v for v in found if v not in listed and not _free(v).isdisjoint(term.symbols)}
+        listed |= weaker
         fail = [v for v in found if v.constraint in own or v in weaker]
         for v in fail[:MAX_NAMES]:
             yield line(("dim", "  = "), v.place or v.message)
@@ -103,7 +105,7 @@ def broken_lines(analysis: Analysis, sizes: Mapping[str, int]) -> Iterator[Print
             more = len(fail) - MAX_NAMES
             yield line(("dim", "  = "), f"and {more} more nodes" if more > 1 else "and one more node")
     for v in found:
-        if v not in said:
+        if v not in listed:
             yield line(("dim", "  = "), v.message)
 
 

@@ -1,4 +1,4 @@
-"""Data of the explorer: tables that refer to each other by number.
+"""Data of the explorer page: tables that refer to each other by row number.
 
 The front end (``explorer_src``) folds, searches, evaluates and derives from these tables alone; nothing that
 comes from the model is ever markup or code there.
@@ -35,7 +35,7 @@ _WHOLE = (TensorProto.INT64, TensorProto.INT32, TensorProto.BOOL)
 
 
 def explorer_data(analysis: Analysis, title: str = "") -> dict[str, Any]:
-    """The tables of one analysis; JSON-ready. `explorer_src/src/data.ts` has the types. `title` as for `render_html`."""
+    """The tables of one analysis, as JSON data. `explorer_src/src/data.ts` has the types. `title` as for `render_html`."""
     return _Tables(analysis).data(title)
 
 
@@ -167,21 +167,21 @@ class _Tables:
         self.data_read = {i: [self._tensor(name) for name in names] for i, names in self.as_data.items()}
 
     def _are_sizes(self, made: list[str]) -> bool:
-        """True if these tensors are known element by element, like sizes."""
+        """True if the elements of these tensors are known, as those of computed sizes are."""
         found = [self.analysis.values.get(name) for name in made if name]
         return bool(found) and all(v is not None and v.elems is not None for v in found)
 
     def _are_of_sizes(
         self, call: tuple[Node, str], reads: list[str], made: list[str], fixed: set[str], of_sizes: set[str]
     ) -> bool:
-        """True if these integer or boolean tensors depend on sizes only, like positions and masks."""
+        """True if these integer or boolean tensors depend on sizes only (positions, masks)."""
         whole = all(self.analysis.dtypes.get(name) in _WHOLE for name in made if name)
         read, rule = set(filter(None, reads)), self.analysis._solved.lowered.rule(*call)
         reads_sizes = rule is not None and rule.sizes
         return whole and (reads_sizes or (not read.isdisjoint(of_sizes) and read <= of_sizes | fixed))
 
     def _box_sizes(self, rows: list[list[Any]]) -> None:
-        """Arithmetic on sizes goes into one more scope in each scope, which is not shown at first."""
+        """Moves arithmetic on sizes into a scope of its own, collapsed at first."""
         boxes: dict[int, int] = {}
         for row in rows:
             if row[5] == SHAPES:
@@ -191,14 +191,14 @@ class _Tables:
                 row[2] = boxes[row[2]]
 
     def _results(self, node: Node, label: str) -> list[str]:
-        """Results of the bodies of a node, drawn as lines to the node."""
+        """Outputs of a node's subgraphs, drawn as edges to the node."""
         names = [
             f"{label}/{attribute}/{name}" for attribute, graph in node.subgraphs for name, _ in graph.outputs
         ]
         return [n for n in names if n in self.walk.state.producers]
 
     def _source(self, name: str, prefix: str) -> str:
-        """The tensor behind `name` in a scope: for an argument of a body, the outer tensor."""
+        """The outer tensor behind an input of a subgraph, or the tensor itself."""
         full = self.analysis._solved.lowered.full_name(name, prefix)
         for _ in range(64):
             alias = self.walk.state.aliases.get(full)
@@ -208,7 +208,7 @@ class _Tables:
         return full
 
     def _ends(self, title: str, names: list[str], kind: int) -> list[list[Any]]:
-        """Inputs or outputs as nodes; many with names alike share a scope."""
+        """Nodes for the graph's inputs or outputs; many with similar names share a scope."""
         alike = Counter(NUMBER.sub("#", n) for n in names)
         groups: dict[str, int] = {}
         rows: list[list[Any]] = []
@@ -266,7 +266,7 @@ class _Tables:
         return number
 
     def _dim(self, dim: Dim, form: Dim | None = None) -> int:
-        """The row of a dim, shown in its simple form."""
+        """Row number of a dim, shown in simplified form."""
         if form is None:
             form = self.simple.get(dim, dim)
         else:
@@ -276,7 +276,7 @@ class _Tables:
     # ------------------------------------------------------------------ sizes and conditions
 
     def _symbols(self) -> list[dict[str, Any]]:
-        """Every symbol that an expression uses: those of the inputs first, then those that data decides."""
+        """All symbols in expressions: those of inputs first, then generated ones."""
         analysis = self.analysis
         samples = sample_sizes(analysis)
         replaced = {n: self._dim(d) for n, d in analysis._solved.facts.substitution.items()}
@@ -317,7 +317,7 @@ class _Tables:
         }
 
     def _constraints(self) -> tuple[list[list[Any]], dict[int, list[list[str]]]]:
-        """Distinct requirements with the nodes that have them, and what each node states."""
+        """Distinct requirements with their nodes, and the requirements of each node."""
         needed: dict[Cond, dict[int, None]] = {}
         stated: dict[int, dict[tuple[str, str, str], None]] = {}
         for c in self.analysis._solved.stated:

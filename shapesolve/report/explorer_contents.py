@@ -1,4 +1,6 @@
-"""Contents of a file besides its graph, as short texts. These are node attributes, small stored tensors, and model facts."""
+"""Short texts of attributes, stored tensors and metadata, for the explorer. These are node attributes, small stored
+tensors, and model facts.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ def attribute_texts(node: Node) -> list[tuple[str, str]]:
 
 
 def stored_text(stored: Any) -> str:
-    """The elements of a stored tensor that has few; empty for others and for what cannot be read."""
+    """Text of the elements of a small stored tensor; empty for others."""
     if not isinstance(stored, Constant) or stored.numel > MAX_ELEMENTS:
         return ""
     try:
@@ -31,7 +33,7 @@ def stored_text(stored: Any) -> str:
 
 
 def model_rows(model: Model) -> list[tuple[str, str]]:
-    """Title and text of the metadata of a file."""
+    """Titles and texts of the model's metadata."""
     proto = model.proto
     opsets = ", ".join(f"{domain or 'ai.onnx'} {version}" for domain, version in model.opsets.items())
     producer = f"{proto.producer_name} {proto.producer_version}".strip()

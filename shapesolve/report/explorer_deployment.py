@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
-    """Accepted sizes as one name grows: `sizes` of it, and of the name that `follows`. An example is ``total``, which follows
+class Growth:
+    """Accepted sizes of one symbol, and of a second one that grows with it. An example is ``total``, which follows
     ``past + seq``. Other names keep the example sizes.
     """
 
@@ -35,7 +35,7 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """Answers to what is asked of a model that is to be deployed.
+    """Accepted sizes, profiles and cost of a model, for the explorer.
 
     Attributes:
         names: of the sizes that may be chosen.
@@ -49,12 +49,12 @@ class Deployment:
     usual: Mapping[str, int]
     sizes: tuple[Mapping[str, int], ...]
     profiles: tuple[Profile, ...]
-    ways: tuple[Way, ...]
+    ways: tuple[Growth, ...]
     cost: Cost
 
 
 def deployment_of(analysis: Analysis) -> Deployment | None:
-    """See `Deployment`; None for a model that runs at no sizes."""
+    """The `Deployment` of a model; None if it runs at no sizes."""
     if analysis.conflicts or analysis.contract.impossible:
         return None
     names = tuple(name for name in analysis.symbols if name not in analysis._solved.fixed_sizes)
@@ -64,7 +64,7 @@ def deployment_of(analysis: Analysis) -> Deployment | None:
     except NoSizes:
         found = []
     profiles = _profiles(analysis, usual) if found else ()
-    ways = [_way(analysis, name, usual) for name in names[:MAX_DRAWN]] if found else []
+    ways = [_growth(analysis, name, usual) for name in names[:MAX_DRAWN]] if found else []
     return Deployment(
         names, usual, tuple(found), profiles, tuple(w for w in ways if len(w.sizes) > 1), Cost(analysis)
     )
@@ -81,18 +81,18 @@ def _profiles(analysis: Analysis, usual: Mapping[str, int]) -> tuple[Profile, ..
             return ()
 
 
-def _way(analysis: Analysis, name: str, usual: Mapping[str, int]) -> Way:
-    """The way that goes far: alone where it can, else with a name of the same term that grows along."""
+def _growth(analysis: Analysis, name: str, usual: Mapping[str, int]) -> Growth:
+    """Accepted sizes of a symbol; with a second symbol if the contract ties both."""
     end = max(GROWTH * usual[name], 64)
     tried = sorted({1 + (end - 1) * k // 64 for k in range(65)})
     terms = (t.cond.free for t in analysis.contract.terms if name in t.cond.free)
     tied = dict.fromkeys(n for free in terms for n in usual if n in free and n != name)
-    best = Way(name, None, (), ())
+    best = Growth(name, None, (), ())
     for follows in (None, *list(tied)[:2]):
         accepted = list(_accepted(analysis, name, follows, usual, tried))
         if accepted and accepted[-1][0] > max(best.sizes, default=0):
             values = tuple(sizes[follows] for _, sizes in accepted) if follows is not None else ()
-            best = Way(name, follows, tuple(n for n, _ in accepted), values)
+            best = Growth(name, follows, tuple(n for n, _ in accepted), values)
         if max(best.sizes, default=0) > end - end // 8:
             break
     return best
@@ -101,7 +101,7 @@ def _way(analysis: Analysis, name: str, usual: Mapping[str, int]) -> Way:
 def _accepted(
     analysis: Analysis, name: str, follows: str | None, usual: Mapping[str, int], tried: Sequence[int]
 ) -> Iterator[tuple[int, dict[str, int]]]:
-    """The tried sizes of a name that are accepted, with the size of the name that follows. The others are as usual."""
+    """Accepted ones of the tried sizes, with the size of the second symbol. The others are as usual."""
     solved = analysis._solved
     kept = {n: size for n, size in usual.items() if n not in (name, follows)}
     conds = [c.subs(kept) for c in solved.accepted.conds if has_value(c)] if follows is not None else []
@@ -119,7 +119,7 @@ def _accepted(
 
 
 def deployment_data(analysis: Analysis, expressions: Expressions) -> dict[str, Any] | None:
-    """The same for the explorer, with what depends on sizes as rows of its table of expressions."""
+    """The `Deployment` as data for the explorer, expressions as row numbers."""
     found = deployment_of(analysis)
     if found is None:
         return None

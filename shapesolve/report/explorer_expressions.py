@@ -1,4 +1,4 @@
-"""Dims and conditions as one flat table that the explorer evaluates without parsing any text.
+"""Encodes dims and conditions as a table that the explorer evaluates.
 
 Every row refers to earlier rows only, so that one pass over the table gives all values. A row is a list that
 starts with its kind:
@@ -29,7 +29,7 @@ _KINDS = {"//": "/", "pos": "p", "broadcast": "b", "ite": "?"}
 
 
 class Expressions:
-    """Builds the table; equal expressions share a row.
+    """Builds the expression table; equal expressions share a row.
 
     ``rows`` is the table, ``texts`` what people read in place of a row (only of those that were asked for),
     ``forms`` the rows that are read in place of others, ``symbols`` the names by number.
@@ -43,7 +43,9 @@ class Expressions:
         self._numbers: dict[Part, int] = {}
 
     def shown(self, part: Dim | Cond, form: Dim | None = None) -> int:
-        """The row of a displayed expression, whose text is needed. `form` is an alternative form to display."""
+        """Row number of an expression that is displayed, so that its text is stored. `form` is an alternative form to
+        display.
+        """
         number = self.number(part)
         if number not in self.texts:
             self.texts[number] = str(part if form is None else form)
@@ -52,7 +54,7 @@ class Expressions:
         return number
 
     def number(self, part: Part) -> int:
-        """The row of an expression; parts come before the whole, however deep it is nested."""
+        """Row number of an expression; operands precede it."""
         found = self._numbers.get(part)
         if found is not None:
             return found

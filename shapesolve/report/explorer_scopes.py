@@ -1,4 +1,4 @@
-"""Name scopes: the tree by which the explorer folds a graph.
+"""Builds the tree of name scopes by which the explorer folds a graph.
 
 Exporters write scopes into node names (``/layers.0/attn/MatMul``). Where they don't, the names of the weights
 that nodes read tell (``model.layers.0.attn.weight``): the nodes between two weights belong to what these have
@@ -25,7 +25,7 @@ NUMBER = re.compile(r"\d+")
 
 @dataclass(frozen=True, slots=True)
 class Scoped:
-    """Node data for the tree: the full label, operator, and operands.
+    """Data of a node for the scope tree: full label, operator, operands.
 
     ``hidden``: a constant, made of constants, or arithmetic on sizes, so that it is not in the picture at first;
     ``reads``: the numbers of the nodes whose results it reads.
@@ -40,7 +40,7 @@ class Scoped:
 
 @dataclass(slots=True)
 class Scopes:
-    """The tree: ``rows`` are (parent, name), -1 at the top; ``of`` is each node's scope, -1 for none."""
+    """The scope tree: ``rows`` are (parent, name), -1 at the top; ``of`` is the scope of each node."""
 
     rows: list[tuple[int, str]] = field(default_factory=list)
     of: list[int] = field(default_factory=list)
@@ -82,7 +82,7 @@ def find_scopes(nodes: Sequence[Scoped]) -> Scopes:
 
 
 def _move_constants(nodes: Sequence[Scoped], paths: list[Path]) -> None:
-    """Give constants of no scope the one that all their readers share; readers come after what they read."""
+    """Moves constants without a scope into the scope that all their readers share."""
     shared: dict[int, Path] = {}
     for i in reversed(range(len(nodes))):
         if nodes[i].hidden and not paths[i]:
@@ -92,7 +92,7 @@ def _move_constants(nodes: Sequence[Scoped], paths: list[Path]) -> None:
 
 
 def _dissolve_single(root: _Branch, nodes: Sequence[Scoped]) -> None:
-    """Dissolves a scope in which a single node is shown: its members move to the parent scope."""
+    """Removes scopes that show a single node; their members move to the parent."""
     order = [root]
     for branch in order:
         order += branch.children.values()
@@ -115,7 +115,7 @@ def _members(branch: _Branch) -> list[int]:
 
 
 def _grouped(children: dict[str, _Branch]) -> list[_Branch]:
-    """Scopes side by side; many with names alike within one that says so: ``layers.0–31``."""
+    """Sibling scopes, many with similar names combined under one name: ``layers.0-31``."""
     alike: dict[str, list[_Branch]] = {}
     for name, child in children.items():
         alike.setdefault(NUMBER.sub("#", name), []).append(child)
@@ -138,7 +138,7 @@ def _span(template: str, group: Sequence[_Branch]) -> str:
 
 
 def _merged(branch: _Branch) -> _Branch:
-    """A scope that holds nothing but one other scope is one with it: ``m/model``."""
+    """A scope merged with its only child: ``m/model``."""
     while not branch.members and len(branch.children) == 1:
         (child,) = branch.children.values()
         branch = _Branch(f"{branch.name}/{child.name}", child.members, child.children)
@@ -146,7 +146,7 @@ def _merged(branch: _Branch) -> _Branch:
 
 
 def _place(branch: _Branch, number: int, nodes: Sequence[Scoped], scopes: Scopes) -> None:
-    """Put the nodes of a scope into it, or into runs when they are too many for one picture."""
+    """Assigns nodes to a scope, split into parts if there are too many for one picture."""
     members = branch.members
     if sum(not nodes[i].hidden for i in members) <= MAX_LOOSE:
         for i in members:
@@ -159,7 +159,7 @@ def _place(branch: _Branch, number: int, nodes: Sequence[Scoped], scopes: Scopes
 
 
 def _runs(members: list[int], nodes: Sequence[Scoped]) -> list[list[int]]:
-    """Nodes in graph order, cut where other scopes come in between for long and where a run is full."""
+    """Splits nodes in graph order into parts of limited size."""
     runs: list[list[int]] = [[]]
     shown = 0
     for i in members:
@@ -183,7 +183,7 @@ def _path_of_label(label: str) -> Path:
 
 
 def _paths_of_weights(nodes: Sequence[Scoped]) -> list[Path]:
-    """Scopes by weights: a node that reads one is in its scope, others in what their neighbours share."""
+    """Scopes by weight names, for models whose node names have none."""
     uses = Counter(
         w for n in nodes for w in n.weights
     )  # a shared weight says nothing of where its readers are
@@ -208,7 +208,7 @@ def _shared(a: Path, b: Path) -> Path:
 
 
 def _path_of_weight(name: str) -> Path | None:
-    """``layers.0.attn.weight`` is of ``layers.0 / attn``: a number stays with the word before it."""
+    """Scope path from a weight name: ``layers.0.attn.weight`` gives ``layers.0 / attn``."""
     parts: list[str] = []
     for word, numbers in groupby(name.split(".")[:-1], key=str.isdigit):
         text = list(numbers)

@@ -1,4 +1,4 @@
-"""Explorer server for models dropped onto a page: local, for one user.
+"""Local web server that shows the explorer for models dropped onto its page.
 
 Who may ask is decided three times over. The server listens on the loopback address. A request must name that address as its
 host, so that no foreign name that leads here passes. And it must carry a token that only the printed address has; what is
@@ -66,7 +66,7 @@ _HEADERS = {
 
 
 class Refusal(Exception):
-    """A request that is not served: the status, and a sentence."""
+    """Raised for a request that is rejected: status and message."""
 
     def __init__(self, status: HTTPStatus, sentence: str) -> None:
         super().__init__(sentence)
@@ -102,11 +102,11 @@ class ExplorerServer(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """The address to open, with the token."""
+        """URL of the page, with the access token."""
         return f"http://{self.hosts[0]}/?token={self.token}"
 
     def add(self, file: Path) -> str:
-        """Analyze a file and keep its page; the name of the page. One at a time."""
+        """Analyzes a file and stores its page; returns the page's name. One at a time."""
         with self.working:
             page = secrets.token_hex(8)
             text = self.analyze(file).to_html()
@@ -118,12 +118,12 @@ class ExplorerServer(ThreadingHTTPServer):
             return page
 
     def server_close(self) -> None:
-        """Stop listening, and remove what was uploaded."""
+        """Stops listening and removes uploaded files."""
         super().server_close()
         self._folder.cleanup()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A connection that breaks off is no event."""
+        """Ignores connections that break off."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -132,15 +132,15 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = 30  # seconds without a byte
 
     def do_GET(self) -> None:
-        """The page that takes files, or the explorer of one."""
+        """Serves the upload page, or an explorer page."""
         self._serve(self._page)
 
     def do_POST(self) -> None:
-        """A file to analyze: where its page is, as JSON."""
+        """Analyzes an uploaded file; answers with the URL of its page, as JSON."""
         self._serve(self._upload)
 
     def log_message(self, *_: Any) -> None:
-        """Addresses have the token in them: nothing is logged."""
+        """Logs nothing, as URLs contain the token."""
 
     def _serve(self, act: Callable[[], None]) -> None:
         try:
@@ -220,6 +220,6 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _file_name(given: str) -> str:
-    """A name for the copy of an uploaded file: what the page is titled with, and nothing but a name."""
+    """A safe file name for an uploaded file."""
     name = _UNUSUAL.sub("_", given.replace("\\", "/").rpartition("/")[2]).lstrip(".")
     return name[-80:] or "model.onnx"

@@ -1,4 +1,4 @@
-"""Sizes to start from: small numbers for every dim name at which the model runs."""
+"""Example sizes for the explorer, at which the model runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 
 def sample_sizes(analysis: Analysis) -> dict[str, int]:
-    """A size per dim name of the inputs. They satisfy the contract if suitable sizes were found."""
+    """A size per input dim name at which the model runs, small if possible. They satisfy the contract if suitable sizes
+    were found.
+    """
     names = list(analysis.symbols)
     usual = distinct(names)
     if analysis.conflicts:

@@ -1,4 +1,4 @@
-"""Filter of findings: by severity and code, against a baseline, with settings from ``pyproject.toml``.
+"""Filters findings by severity, code and baseline, with settings from ``pyproject.toml``.
 
     [tool.shapesolve]
     fail-on = "warning"             # error (default), warning, info
@@ -39,11 +39,11 @@ NATURAL_LIMITS = "SS403"
 
 
 class SettingsError(ValueError):
-    """A setting that makes no sense; the message names the file and the key."""
+    """Raised for an illegal setting; the message has the file and the key."""
 
 
 class Sifted(NamedTuple):
-    """The shown findings of a model, and the numbers of hidden size limits and baseline findings."""
+    """The findings to show for a model, and counts of hidden ones."""
 
     shown: tuple[Finding, ...]
     limits: int = 0
@@ -72,7 +72,7 @@ class Gate:
     expect: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def sifted(self, path: str, findings: Iterable[Finding]) -> Sifted:
-        """The findings of one model that are shown, and how many are hidden."""
+        """Splits findings of one model into those to show and counts of hidden ones."""
         shown: list[Finding] = []
         limits = known = 0
         for f in findings:
@@ -101,7 +101,7 @@ class Gate:
         return any(SEVERITIES.index(f.severity) <= limit for f in findings)
 
     def expected(self, path: str) -> tuple[str, ...]:
-        """Conditions that callers of the model at `path` keep to."""
+        """Conditions that callers of the model at `path` promise to keep (from the settings)."""
         places = {path, Path(path).as_posix(), Path(path).name}
         return tuple(
             c
@@ -118,7 +118,7 @@ class Gate:
         baseline: Path | None = None,
         limits: bool = False,
     ) -> Gate:
-        """With what the command line says in place of the settings.
+        """These settings with some replaced by command line options.
 
         Raises:
             SettingsError: an unknown severity or code, or a baseline that cannot be read.
@@ -158,7 +158,7 @@ def relative(path: str, baseline: Path | None) -> str:
 
 
 def read_settings(start: Path | None = None) -> Gate:
-    """The settings of the nearest ``pyproject.toml`` at or above a folder (the current one) that has any.
+    """Reads the settings from the nearest ``pyproject.toml`` at or above a folder that has any.
 
     Raises:
         SettingsError: it cannot be read, or a setting makes no sense.
@@ -266,7 +266,7 @@ def read_baseline(file: Path) -> frozenset[str]:
 
 
 def write_baseline(file: Path, found: Iterable[tuple[str, Iterable[Finding]]]) -> int:
-    """Write the findings of models (path, findings) to a baseline file, and say how many there are."""
+    """Writes a baseline file of findings; returns their number."""
     entries: list[dict[str, Any]] = [
         {
             "fingerprint": fingerprint(place, f),

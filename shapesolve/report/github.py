@@ -1,4 +1,4 @@
-"""Findings as GitHub workflow commands, which show up as annotations of a change.
+"""Findings as GitHub workflow commands, shown as annotations of a change.
 
 https://docs.github.com/actions/reference/workflow-commands-for-github-actions
 """
@@ -19,7 +19,7 @@ _COMMANDS = {"error": "error", "warning": "warning", "info": "notice"}
 
 
 def render_github(analysis: Analysis) -> str:
-    """The findings of one analysis, a line each."""
+    """Findings of one analysis as workflow commands."""
     path = analysis.model.path
     return "\n".join(annotation_lines([(str(path) if path is not None else "", analysis.diagnostics)]))
 

@@ -1,4 +1,4 @@
-"""The HTML report: the explorer, its data and its styles in one file that needs no network."""
+"""The HTML report: the explorer as one self-contained file."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _START = (
 
 
 def render_html(analysis: Analysis, title: str = "") -> str:
-    """One self-contained page: the graph, shapes, contract and findings, with sizes that can be bound.
+    """A self-contained HTML page with graph, shapes, contract and findings.
 
     `title` is what the page calls the model (default: the name of its file).
 
@@ -64,7 +64,7 @@ def render_html(analysis: Analysis, title: str = "") -> str:
 
 
 def script_json(data: Any) -> str:
-    """JSON for a script element: whatever the names are, ``</script>`` and ``<!--`` do not occur."""
+    """JSON safe to embed in a script element."""
     text = json.dumps(data, separators=(",", ":"), ensure_ascii=True)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 

@@ -26,7 +26,7 @@ def envelope(command: str, data: Mapping[str, Any]) -> str:
 
 
 def data_of(value: Any) -> Any:
-    """A record (dataclass or named tuple) and what it holds as plain data. Dims and conditions are numbers or texts."""
+    """A dataclass or named tuple as plain data, recursively. Dims and conditions are numbers or texts."""
     if isinstance(value, Dim):
         return str(value) if value.terms else value.const
     if is_dataclass(value):
@@ -41,12 +41,12 @@ def data_of(value: Any) -> Any:
 
 
 def render_json(analysis: Analysis) -> str:
-    """The report as JSON text."""
+    """The report of an analysis as JSON text."""
     return json_text({"version": VERSION, **report_data(analysis)})
 
 
 def report_data(analysis: Analysis) -> AnalysisData:
-    """The report as plain data, without the version of the layout."""
+    """The report of an analysis as plain data."""
     model = analysis.model
     outputs = [name for name, _ in model.graph.outputs]
     return {
@@ -115,7 +115,7 @@ def _ranges(analysis: Analysis) -> tuple[dict[str, dict[str, int | None]], bool]
 
 
 def _narrowed(cond: Cond, ranges: Mapping[str, dict[str, int | None]]) -> bool:
-    """Take a bound, a number or a divisor into the ranges; False for any other condition."""
+    """Merges a condition into the ranges if it is a bound, equation or divisor; False for others."""
     name = next(iter(cond.free)) if len(cond.free) == 1 else ""
     if name not in ranges or cond.kind not in (">=", "=="):
         return False
@@ -141,7 +141,7 @@ def _narrowed(cond: Cond, ranges: Mapping[str, dict[str, int | None]]) -> bool:
 
 
 def _step(cond: Cond, name: str) -> int:
-    """The number k of ``name % k == 0``; 0 for any other condition."""
+    """The divisor k of a condition ``name % k == 0``; 0 for other conditions."""
     steps = {
         atom.args[1].value
         for atom in atoms_of(cond)
@@ -159,7 +159,7 @@ def finding_data(finding: Finding) -> FindingData:
 
 
 def findings_json(found: Iterable[tuple[str, bool, Iterable[Finding]]], broken: Mapping[str, str]) -> str:
-    """Findings of several models (path, without conflict, findings). `broken`: path -> reason that it is unusable."""
+    """JSON of findings of several models. `broken`: path -> reason that it is unusable."""
     models = [
         {"model": name, "ok": ok, "findings": [finding_data(f) for f in findings]}
         for name, ok, findings in found

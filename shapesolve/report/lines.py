@@ -1,4 +1,4 @@
-"""Styled lines: text in styled pieces, coloured on a terminal and plain in a pipe."""
+"""Styled text: pieces with styles, coloured on a terminal and plain elsewhere."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _BEYOND_ASCII = re.compile(r"[\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 
 def visible(text: str) -> str:
-    r"""The text with control characters written as ``\x1b``, so that a name cannot steer a terminal."""
+    r"""Escapes control characters (``\x1b``), so that names in a model cannot control a terminal."""
     return _CONTROL.sub(lambda m: m[0].encode("unicode_escape").decode(), text)
 
 
 def json_text(data: Any, indent: int | None = 1) -> str:
-    """JSON in which what a terminal would obey is escaped too, not only what the standard asks for."""
+    """JSON with control characters escaped, safe to print on a terminal."""
     import json  # most commands write none
 
     text = json.dumps(data, indent=indent, ensure_ascii=False)
@@ -33,18 +33,18 @@ def json_text(data: Any, indent: int | None = 1) -> str:
 
 
 def clipped(text: str, length: int) -> str:
-    """The text, or its beginning and an ellipsis."""
+    """The text, cut to `length` with an ellipsis."""
     return text if len(text) <= length else f"{text[: length - 2]} …"
 
 
 def line(*pieces: Piece | str) -> Line:
-    """A line of pieces; plain strings have no style."""
+    """A line from styled pieces and plain strings."""
     return tuple(("", visible(p)) if isinstance(p, str) else (p[0], visible(p[1])) for p in pieces)
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of a table: each cell is in one column with those of the rows next to it.
+    """A table row; consecutive rows align in columns.
 
     A cell longer than `most` (0: any length) does not widen its column where the width of the output is not limited.
     """
@@ -57,7 +57,7 @@ Printed = Line | Row
 
 
 def row(*cells: Piece | str | Line, most: int = 0) -> Row:
-    """A row of cells: a piece, a plain text or a line of pieces each."""
+    """A table row from cells: pieces, plain strings or lines."""
     return Row(tuple(c if _is_line(c) else line(c) for c in cells), most)  # type: ignore[arg-type, misc]
 
 
@@ -70,7 +70,7 @@ GAP = 2
 
 
 def tables(printed: Iterable[Printed]) -> Iterator[Line | list[Row]]:
-    """The lines, with the rows that belong to one table together."""
+    """Groups consecutive rows into tables; lines stay."""
     for width, group in groupby(printed, lambda p: len(p.cells) if isinstance(p, Row) else 0):
         if width:
             yield [r for r in group if isinstance(r, Row)]
@@ -79,7 +79,7 @@ def tables(printed: Iterable[Printed]) -> Iterator[Line | list[Row]]:
 
 
 def plain(printed: Iterable[Printed]) -> str:
-    """The text without styles; lines are as long as they are."""
+    """The text without styles, unwrapped."""
     out: list[str] = []
     for part in tables(printed):
         out += _plain_table(part) if isinstance(part, list) else ["".join(text for _, text in part).rstrip()]

@@ -1,4 +1,4 @@
-"""Names that people read: element types, and groups of tensors that differ in a number only."""
+"""Printed names of element types, and groups of tensors with similar names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NUMBER = re.compile(r"\d+")
 
 
 def dtype_name(dtype: int) -> str:
-    """``float32``, ``int64`` ..."""
+    """Name of an element type: ``float32``, ``int64`` ..."""
     try:
         name = str(TensorProto.DataType.Name(dtype))  # type: ignore[arg-type, unused-ignore]
     except ValueError:
@@ -24,7 +24,7 @@ def dtype_name(dtype: int) -> str:
 
 
 def shape_text(shape: Shape | None, unknown: Set[str] = frozenset()) -> str:
-    """A shape, or "of unknown rank". Sizes that depend on an `unknown` name are ``?``."""
+    """Text of a shape, or "of unknown rank". Sizes that depend on an `unknown` name are ``?``."""
     if shape is None or unknown.isdisjoint(shape.free_symbols()):
         return "of unknown rank" if shape is None else str(shape)
     return f"[{', '.join(str(d) if unknown.isdisjoint(d.free) else '?' for d in shape)}]"
@@ -32,7 +32,7 @@ def shape_text(shape: Shape | None, unknown: Set[str] = frozenset()) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Tensors:
-    """Tensors of one type and shape whose names differ in numbers only: the first, and how many more."""
+    """A group of tensors of one type and shape whose names differ in numbers only."""
 
     name: str
     dtype: str
@@ -46,7 +46,7 @@ def grouped(
     dtypes: Mapping[str, int],
     unknown: Set[str] = frozenset(),
 ) -> list[Tensors]:
-    """Rows for a table of tensors, in order of first appearance."""
+    """Groups of similar tensors, in order of first appearance."""
     groups: dict[tuple[str, str, str], list[str]] = {}
     for name in names:
         shape = shape_text(shapes.get(name), unknown)

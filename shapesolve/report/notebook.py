@@ -1,4 +1,4 @@
-"""Notebook display of an analysis: tables that sort and filter, and the explorer as a widget.
+"""Notebook display of an analysis: sortable tables, and the explorer widget.
 
 The display needs nothing but a browser: no extra package, no network, no script. Sorting and filtering are
 done by a small script where the front end runs scripts; the tables read well without it.
@@ -30,7 +30,7 @@ _ids = count()
 
 
 def render_notebook(analysis: Analysis) -> str:
-    """Inputs, outputs, contract, findings and tensors as HTML tables."""
+    """HTML tables of inputs, outputs, contract, findings and tensors."""
     model = analysis.model
     name = model_name(analysis)
     outputs = [n for n, _ in model.graph.outputs]
@@ -52,7 +52,7 @@ def render_notebook(analysis: Analysis) -> str:
 
 
 def explore(analysis: Analysis, height: int = 640) -> Any:
-    """The explorer as a widget of Jupyter, VS Code, Colab or marimo.
+    """The explorer as a notebook widget (Jupyter, VS Code, Colab, marimo).
 
     Needs the extra ``notebook`` (anywidget). Without it this is a `PlainExplorer`, which prints what to
     install and the text report.
@@ -211,7 +211,7 @@ def _text(text: str) -> str:
 
 
 def _prose(text: str) -> str:
-    """Escaped text whose parts in backticks are code."""
+    """HTML of a text with parts in backticks as code."""
     return _CODE.sub(r"<code>\1</code>", _text(text))
 
 

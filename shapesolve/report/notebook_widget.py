@@ -21,7 +21,7 @@ export default { render };
 
 
 class ExplorerWidget(anywidget.AnyWidget):  # type: ignore[misc]
-    """Shows the data of `explorer_data`; ``height`` is in pixels."""
+    """The explorer widget; ``height`` is in pixels."""
 
     _esm = asset("explorer.js") + _RENDER
     _css = asset("explorer.css")

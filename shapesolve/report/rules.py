@@ -1,4 +1,4 @@
-"""The documentation pages of findings: part of a wheel, and in ``docs`` of a checkout."""
+"""Documentation pages of findings, from the package or a checkout."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _FOLDERS = (Path(__file__).parent / "findings", Path(__file__).parents[2] / "doc
 
 
 def rule_lines(code: str) -> Iterator[Line]:
-    """The page line by line, headings marked."""
+    """Lines of a finding's page, headings styled."""
     for text in rule_page(code).splitlines():
         yield line(("bold" if text.startswith("#") else "prose", text))
 

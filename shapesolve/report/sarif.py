@@ -26,7 +26,7 @@ LEVELS = {"error": "error", "warning": "warning", "info": "note"}
 
 
 def render_sarif(analysis: Analysis) -> str:
-    """The findings of one analysis."""
+    """Findings of one analysis as SARIF text."""
     path = analysis.model.path
     return sarif_text([(str(path) if path is not None else "", analysis.diagnostics)])
 
@@ -87,7 +87,7 @@ def _uri(path: str) -> str:
 
 
 def message_text(finding: Finding) -> str:
-    """A finding in one paragraph: what, where, the sides, the story, what to do."""
+    """A finding as one paragraph: title, operands, steps, help."""
     parts = [finding.title + (f" at {finding.node}" if finding.node else "")]
     parts += [f"{name} {shape} {origin}" for name, shape, origin in finding.operands]
     parts += [step.text for step in finding.steps]

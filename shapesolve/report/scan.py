@@ -1,4 +1,4 @@
-"""Many models at once: one row each, computed by any `concurrent.futures.Executor`."""
+"""`scan`: analyzes many models in parallel, one row each."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _STYLES = {"ok": "good", "conflict": "error", "unusable": "warning", "failed": "
 
 @dataclass(frozen=True, slots=True)
 class ScanRow:
-    """Scan result of one model."""
+    """Result of scanning one model."""
 
     path: str
     status: Status
@@ -44,12 +44,12 @@ class ScanRow:
     unjudged: tuple[str, ...] = ()
 
     def count(self, severity: str) -> int:
-        """Findings of a severity."""
+        """Number of findings of a severity."""
         return sum(f.severity == severity for f in self.findings)
 
 
 def find_models(paths: Iterable[str | Path]) -> list[Path]:
-    """The files named, and every ``*.onnx`` below the folders named, in order, once each."""
+    """The named files and all ``*.onnx`` files in the named folders, without duplicates."""
     found: dict[Path, None] = {}
     for path in map(Path, paths):
         for file in sorted(path.rglob("*.onnx")) if path.is_dir() else [path]:
@@ -63,7 +63,7 @@ def scan_one(
     assume: Sequence[str] = (),
     bind: Mapping[str, int] | None = None,
 ) -> ScanRow:
-    """Analyze one file; whatever goes wrong becomes a row."""
+    """Analyzes one file; errors become part of the row."""
     from ..analysis import analyze
     from ..model import ModelError
 
@@ -97,7 +97,7 @@ def scan(
     assume: Mapping[str, Sequence[str]] | None = None,
     bind: Mapping[str, int] | None = None,
 ) -> list[ScanRow]:
-    """Analyze many models; rows in the order of the files.
+    """Analyzes many models in parallel; rows are in the order of the files.
 
     Args:
         paths: files, and folders that are searched for ``*.onnx``.
@@ -142,7 +142,7 @@ def _run(executor: Executor, work: _Work) -> Iterator[ScanRow]:
 
 
 def _own_processes(work: _Work, workers: int) -> Iterator[ScanRow]:
-    """In processes of our own. When one dies, the files not done yet are tried again, each by itself."""
+    """Scans in worker processes created here. When one dies, the files not done yet are tried again, each by itself."""
     from concurrent.futures.process import BrokenProcessPool
 
     left = dict.fromkeys(work)
@@ -161,7 +161,7 @@ def _own_processes(work: _Work, workers: int) -> Iterator[ScanRow]:
 
 
 def _pool(workers: int) -> ProcessPoolExecutor:
-    """Processes that share one import of what they need, where the system can fork."""
+    """A process pool; workers are forked from a process with all imports done, if possible."""
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context
 
@@ -190,13 +190,17 @@ def _size(file: str) -> int:
 
 
 def scan_lines(rows: Sequence[ScanRow]) -> Iterator[Printed]:
-    """A table, one row per model, and the totals."""
+    """Table of scanned models, and totals."""
     heads = ("model", "", f"{'nodes':>6}", f"{'s':>6}", f"{'shapes':>7}", "findings")
     yield row(*(("dim", h) for h in heads))
     for r in rows:
-        told = [f"{n} {s}{'s' if n > 1 else ''}" for s in ("error", "warning") if (n := r.count(s))]
+        counts = [f"{n} {s}{'s' if n > 1 else ''}" for s in ("error", "warning") if (n := r.count(s))]
         note = (
-            ", ".join(told) if not r.message else r.message if not told else f"{', '.join(told)}: {r.message}"
+            ", ".join(counts)
+            if not r.message
+            else r.message
+            if not counts
+            else f"{', '.join(counts)}: {r.message}"
         )
         share = f"{100 * r.known // r.tensors}%" if r.tensors else ""
         numbers = f"{r.nodes:>6,}", f"{r.seconds:>6.2f}", f"{share:>7}"

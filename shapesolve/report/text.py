@@ -1,4 +1,4 @@
-"""The text report, and findings printed the way compilers print them."""
+"""The text report of an analysis, and findings as text."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def render_text(analysis: Analysis) -> str:
 
 
 def report_lines(analysis: Analysis, seconds: float | None = None) -> Iterator[Printed]:
-    """Headline, inputs, outputs, contract, findings."""
+    """Lines of the report: headline, inputs, outputs, contract, findings."""
     yield headline(analysis, seconds)
     yield ()
     inputs = list(analysis.inputs)
@@ -42,7 +42,7 @@ def report_lines(analysis: Analysis, seconds: float | None = None) -> Iterator[P
 
 
 def model_name(analysis: Analysis) -> str:
-    """The file with its folder, since many files are named model.onnx. Without a file, the graph's name."""
+    """File name of the model with its folder. Without a file, the graph's name."""
     path = analysis.model.path
     return "/".join(path.parts[-2:]) if path is not None else (analysis.model.graph.name or "model")
 
@@ -67,7 +67,7 @@ def _rows(analysis: Analysis, names: list[str]) -> list[Tensors]:
 
 
 def shown_shapes(analysis: Analysis, names: list[str]) -> dict[str, Shape]:
-    """Shapes as people read them; `legend_lines` tells from which sizes on they are so."""
+    """Simplified shapes of these tensors."""
     return {n: analysis._solved.simple_shapes.usual(n)[0] for n in names if n in analysis.shapes}
 
 
@@ -79,7 +79,7 @@ def _table(title: str, rows: list[Tensors]) -> Iterator[Row]:
 
 
 def tensor_lines(analysis: Analysis, names: list[str]) -> Iterator[Printed]:
-    """A table of tensors."""
+    """Table of tensors with types and shapes."""
     yield from _table("tensors", [Tensors(n, *_one(analysis, n), 0) for n in names])
     yield from legend_lines(analysis, names)
 
@@ -91,22 +91,22 @@ def _one(analysis: Analysis, name: str) -> tuple[str, str]:
 
 def legend_lines(analysis: Analysis, names: Iterable[str]) -> Iterator[Printed]:
     """Definitions of generated symbols (``_d0``) in these tensors' shapes. Also the sizes from which the shapes hold."""
-    told = list(_meanings(analysis, [n for n in names if n in analysis.shapes]))
-    for i, (name, meaning) in enumerate(told[:MAX_LINES]):
+    meanings = list(_meanings(analysis, [n for n in names if n in analysis.shapes]))
+    for i, (name, meaning) in enumerate(meanings[:MAX_LINES]):
         label = "where" if i == 0 else ""
         yield row(("dim", label.ljust(_WIDTH)), ("shape", name), ("dim", meaning))
-    if len(told) > MAX_LINES:
-        yield line(_INDENT, ("dim", f"and {len(told) - MAX_LINES} more generated names"))
+    if len(meanings) > MAX_LINES:
+        yield line(_INDENT, ("dim", f"and {len(meanings) - MAX_LINES} more generated names"))
 
 
 def _meanings(analysis: Analysis, names: list[str]) -> Iterator[tuple[str, str]]:
-    """Bounds and generated names that need a word, each with it; names in a definition follow that."""
+    """Generated symbols and bounds in these shapes, each with its explanation."""
     shown = [analysis._solved.simple_shapes.usual(n) for n in names]
     for bound in dict.fromkeys(c for _, bounds in shown for c in bounds):
         yield str(bound), "smaller sizes that run follow a longer form"
     reasons, definitions = analysis._solved.walk.state.reasons, analysis._solved.definitions
-    told = reasons.keys() | definitions.keys()
-    used = dict.fromkeys(s for shape, _ in shown for d in shape for s in sorted(d.free) if s in told)
+    explained = reasons.keys() | definitions.keys()
+    used = dict.fromkeys(s for shape, _ in shown for d in shape for s in sorted(d.free) if s in explained)
     unknown = [n for n in used if n in analysis._solved.walk.state.poisoned]
     yield from (("?", reason) for reason in dict.fromkeys(reasons[n] for n in unknown if n in reasons))
     left = [n for n in used if n not in unknown]
@@ -120,14 +120,14 @@ def _meanings(analysis: Analysis, names: list[str]) -> Iterator[tuple[str, str]]
             name,
             str(defined).removeprefix("(").removesuffix(")") if defined.atom else str(defined),
         )
-        for inner in sorted(defined.free & told):
+        for inner in sorted(defined.free & explained):
             if inner not in used:
                 used[inner] = None
                 left.append(inner)
 
 
 def contract_lines(analysis: Analysis, limit: int | None = MAX_LINES) -> Iterator[Printed]:
-    """Conditions on the input sizes, and the nodes that need them."""
+    """Lines of the contract: conditions and their nodes."""
     for i, conflict in enumerate(analysis._solved.rejected_request):
         yield line(("dim", ("" if i else "contract").ljust(_LABEL)), ("error", conflict.message))
     if analysis._solved.rejected_request:
@@ -174,7 +174,7 @@ def _needed_by(nodes: tuple[str, ...]) -> str:
 
 
 def summary_lines(analysis: Analysis, shown: Sequence[Finding] | None = None) -> Iterator[Printed]:
-    """The count of findings (of those `shown`, if not of all), and each of them."""
+    """Number of findings by severity, then each finding."""
     found = analysis.diagnostics if shown is None else shown
     if not found:
         yield line(("dim", "findings".ljust(_LABEL)), ("good", "none"))
@@ -188,7 +188,7 @@ def summary_lines(analysis: Analysis, shown: Sequence[Finding] | None = None) ->
 
 
 def closing_line(sifted: Sequence[Sifted], unusable: int = 0) -> Printed:
-    """The sum over all models: ``31 models: 2 errors; 126 limits and 5 known hidden``. Empty if one model has it all."""
+    """Totals over all models: ``31 models: 2 errors; 126 limits and 5 known hidden``. Empty if one model has it all."""
     limits, known = sum(of.limits for of in sifted), sum(of.known for of in sifted)
     total = len(sifted) + unusable
     if total < 2 and not limits + known:
@@ -212,7 +212,7 @@ def _plural(n: int, what: str) -> str:
 
 
 def counted(counts: dict[str, int]) -> str:
-    """``2 errors, 1 warning``."""
+    """Text of counts: ``2 errors, 1 warning``."""
     return ", ".join(f"{n} {s}{'s' if n > 1 and s != 'info' else ''}" for s, n in counts.items() if n)
 
 

@@ -1,4 +1,4 @@
-"""A proof's answer as text."""
+"""Result of a proof as text and as data."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def verdict_lines(claim: str, proof: Proof) -> Iterator[Line]:
-    """Proved with assumptions and what it follows from; refuted with sizes; or why neither."""
+    """Lines of a proof result: assumptions and reasons, counterexample, or why unknown."""
     if isinstance(proof, Proved):
         if proof:
             yield line(("good", "proved"), "  ", ("shape", claim))
@@ -44,7 +44,7 @@ def verdict_lines(claim: str, proof: Proof) -> Iterator[Line]:
 
 
 def verdict_data(claim: str, proof: Proof) -> ProveData:
-    """The answer as plain data; `decided` is proved, refuted or unknown."""
+    """Result of a proof as plain data."""
     decided: Literal["proved", "refuted", "unknown"] = (
         "proved" if proof else "refuted" if isinstance(proof, Refuted) else "unknown"
     )

@@ -1,4 +1,4 @@
-"""Test runs of a model: sizes that satisfy the contract, inputs of those sizes, and the results."""
+"""Test runs of a model at accepted sizes, and comparison of its shapes with the prediction."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class CannotRun(Exception):
-    """The model cannot be run here; the message says why."""
+    """Raised if the model cannot be run here; the message has the reason."""
 
 
 def verify_at_sizes(
@@ -53,16 +53,16 @@ def verify_at_sizes(
         try:
             done.append(replace(analysis.verify(feed), bindings=dict(sizes)))
         except RuntimeError as e:
-            told = sizes_text(sizes)
-            raise CannotRun(f"at {told}: {e}" if told else str(e)) from e
+            at = sizes_text(sizes)
+            raise CannotRun(f"at {at}: {e}" if at else str(e)) from e
     return done
 
 
 def _runnable(analysis: Analysis, given: Mapping[str, int]) -> None:
     unknown = sorted(given.keys() - analysis.symbols.keys())
     if unknown:
-        told = meant(unknown[0], analysis.symbols)
-        raise CannotRun(f"no input of the model has a dim named {unknown[0]!r}{told}")
+        suggestion = meant(unknown[0], analysis.symbols)
+        raise CannotRun(f"no input of the model has a dim named {unknown[0]!r}{suggestion}")
     path = analysis.model.path
     if path is not None:
         missing = [
@@ -86,12 +86,12 @@ def _runnable(analysis: Analysis, given: Mapping[str, int]) -> None:
 
 
 def _none_found(analysis: Analysis, given: Mapping[str, int], reason: str) -> str:
-    """Message: the reason that there are no inputs of these sizes."""
-    told = sizes_text(given)
+    """Message: no inputs exist at these sizes, with the reason."""
+    sizes = sizes_text(given)
     wrong = [t.text for t in broken_terms(analysis, given)]
     if wrong:
-        return f"{told} breaks the contract: {' and '.join(wrong)} must hold"
-    return f"no sizes{f' with {told}' if told else ''} were found that satisfy the contract: {reason}"
+        return f"{sizes} breaks the contract: {' and '.join(wrong)} must hold"
+    return f"no sizes{f' with {sizes}' if sizes else ''} were found that satisfy the contract: {reason}"
 
 
 # ---------------------------------------------------------------------- text and data
@@ -103,13 +103,13 @@ def verification_lines(analysis: Analysis, runs: Sequence[Verification]) -> Iter
 
     yield headline(analysis)
     yield ()
-    told_sizes = [sizes_text(run.bindings) or "no free sizes" for run in runs]
-    for run, sizes in zip(runs, told_sizes):
+    size_texts = [sizes_text(run.bindings) or "no free sizes" for run in runs]
+    for run, sizes in zip(runs, size_texts):
         state = ("good", "agrees") if run.ok else ("error", "differs")
-        told = f"{run.compared} tensors compared"
+        summary = f"{run.compared} tensors compared"
         if run.open:
-            told += f", {len(run.open)} not predicted in full"
-        yield row(("name", sizes), state, ("dim", told))
+            summary += f", {len(run.open)} not predicted in full"
+        yield row(("name", sizes), state, ("dim", summary))
         for m in run.mismatches[:MAX_LINES]:
             yield line(
                 "   ",
