@@ -9,7 +9,6 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Sequence
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from threading import RLock
 from types import ModuleType
@@ -64,8 +63,8 @@ _LOCK = RLock()
 _FOUND: dict[ModuleType, ModuleSpec] = {}
 
 
-class _Later(MetaPathFinder, Loader):
-    """Import hook that delays the execution of modules."""
+class _Later:
+    """Import hook that delays the execution of modules. It has no base class, as `importlib.abc` imports much."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -74,7 +73,8 @@ class _Later(MetaPathFinder, Loader):
         if found is None or found.loader is None:
             return None
         package = found.submodule_search_locations is not None
-        return ModuleSpec(fullname, self, origin=found.origin, loader_state=found, is_package=package)
+        loader: Any = self
+        return ModuleSpec(fullname, loader, origin=found.origin, loader_state=found, is_package=package)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         return _Module(spec.name)

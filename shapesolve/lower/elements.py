@@ -87,10 +87,11 @@ def broadcast_elements(function: Callable[..., Elem], values: Seq[Value | None])
             return None
         shapes.append(value.shape)
         rows.append(value.elems)
-    if all(len(row) == 1 for row in rows):
-        return Value.known(max(shapes, key=len), (function(*[row[0] for row in rows]),))
-    if all(shape == shapes[0] for shape in shapes):
-        return Value.known(shapes[0], tuple([function(*elems) for elems in zip(*rows, strict=True)]))
+    shape = max(shapes, key=lambda s: (prod(s) != 1, len(s)))
+    if all(len(s) <= len(shape) and (s == shape or prod(s) == 1) for s in shapes):
+        count = prod(shape)
+        rows = [row if len(row) == count else row * count for row in rows]
+        return Value.known(shape, tuple([function(*elems) for elems in zip(*rows, strict=True)]))
     return _broadcast_arrays(function, [value.array for value in values if value is not None])
 
 

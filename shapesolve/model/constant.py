@@ -146,7 +146,7 @@ class Constant:
         if proto.data_location == TensorProto.EXTERNAL or proto.HasField("segment"):
             return None
         raw = proto.raw_data
-        if not raw and self.numel and self.dtype in _LISTS:
+        if not raw and self.dtype in _LISTS:
             listed: list[Any] = getattr(proto, _LISTS[self.dtype])[:]
             return listed if len(listed) == self.numel else None
         if not raw or len(raw) != self.numel * _BYTES[self.dtype]:

@@ -98,9 +98,7 @@ def _filled(dims: tuple[Dim, ...], elem: Elem) -> Value | None:
         return None
     sizes = [d.const for d in dims if not d.terms]
     if len(sizes) == len(dims) and math.prod(sizes) <= MAX_ELEMENTS and min(sizes, default=0) >= 0:
-        array = np.empty(sizes, dtype=object)
-        array.fill(elem)
-        return Value.of(array)
+        return Value.known(tuple(sizes), (elem,) * math.prod(sizes))
     return Value.between(elem, elem) if isinstance(elem, Dim) else None
 
 

@@ -388,10 +388,12 @@ def spread(
     sizes = tuple(d.const for d in dims if not d.terms)
     if any(n < 0 for n in sizes):
         return None  # the node cannot run
+    if len(sizes) < len(dims) or prod(sizes) > MAX_ELEMENTS:
+        return Value.between(*value.bounds, reached=True)
+    if len(value.elems) == 1:
+        return Value.known(sizes, value.elems * prod(sizes))
     array = value.array
-    if array is not None and len(sizes) == len(dims) and prod(sizes) <= MAX_ELEMENTS:
-        return Value.of(change(array, sizes))
-    return Value.between(*value.bounds, reached=True)
+    return None if array is None else Value.of(change(array, sizes))
 
 
 def _tile_axes(op: Op, _: Outputs) -> Links:

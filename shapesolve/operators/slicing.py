@@ -148,8 +148,12 @@ def sliced(
         taken[axis] = _part(first.const, size.const, steps[i]) if known else None
     if all(a is b for a, b in zip(dims, shape, strict=True)) and all(s == 1 for s in steps or (0,)):
         return op.out(shape, value=value)
-    array = value.array if value is not None and None not in taken else None
-    return op.out(dims, value=Value.of(array[tuple(taken)]) if array is not None else value and value.loose)
+    if value is None or value.elems is None or None in taken:
+        return op.out(dims, value=value and value.loose)
+    if len(taken) == 1 and taken[0] is not None:
+        return op.out(dims, value=Value.vector(value.elems[taken[0]]))
+    array = value.array
+    return op.out(dims, value=value.loose if array is None else Value.of(array[tuple(taken)]))
 
 
 def _part(first: int, size: int, step: int) -> slice:
