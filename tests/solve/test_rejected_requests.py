@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +10,11 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
+from click.testing import CliRunner
 from onnx import helper, numpy_helper
 
 import shapesolve as ss
+from shapesolve.cli import app
 
 from .. import building
 from ..nodes import info, ints, model, z
@@ -40,10 +40,9 @@ def runs(path: Path, sizes: dict[str, int]) -> bool:
 
 
 def command(*args: Any) -> tuple[int, str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "shapesolve", *map(str, args)], capture_output=True, text=True, check=False
-    )
-    return done.returncode, done.stdout
+    done = CliRunner().invoke(app, [*map(str, args)])
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+    return done.exit_code, done.stdout
 
 
 @pytest.mark.parametrize(
