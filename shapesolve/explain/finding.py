@@ -123,8 +123,8 @@ class Violation:
     text: str
     message: str
     nodes: tuple[str, ...]
-    constraint: Constraint | None = None
-    place: str = ""
+    constraint: Constraint | None = field(default=None, repr=False)
+    place: str = field(default="", repr=False)  # part of the message
 
     def __str__(self) -> str:
         return self.message
