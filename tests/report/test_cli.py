@@ -67,6 +67,11 @@ def test_assumptions_and_sizes_are_taken_into_account() -> None:
     assert "[2, 4, total_seq, 16]" in text
 
 
+def test_every_command_is_listed() -> None:
+    assert app.get_command(None, "none of them") is None  # all files are imported for the nearest name
+    assert set(app.commands) == set(app.list_commands())
+
+
 def test_the_version_says_what_is_installed() -> None:
     kind = "pure Python" if str(walk.__file__).endswith(".py") else "compiled"
     assert run("--version").stdout == f"shapesolve {__version__} ({kind})\n"
