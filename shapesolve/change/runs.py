@@ -1,4 +1,4 @@
-"""Runs of two models with onnxruntime on the same inputs, and the differences of their values."""
+"""Runs two models in onnxruntime on the same inputs and compares their outputs."""
 
 from __future__ import annotations
 

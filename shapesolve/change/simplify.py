@@ -66,7 +66,7 @@ class Simplified:
 
 @checked
 def simplify(model: Any, *, keep: Iterable[str] = ()) -> onnx.ModelProto:
-    """The model with everything folded that is proved for all sizes that it accepts.
+    """A simplified copy: nodes are folded or dropped where that is proved right at all accepted sizes.
 
     It computes the same outputs, bit for bit, at every such size (also 0 and 1). Names, order and types of inputs and
     outputs stay. Weights are not read, data in files stays there. Run it *before* optimizers that fuse: what they look

@@ -89,7 +89,7 @@ class Sweep:
     def __init__(
         self, whole: Sweeps, known: Knowledge, around: Sweep | None, reads: Counter[str] | None = None
     ) -> None:
-        """`reads` says how many read each tensor."""
+        """A sweep; `reads` is the number of readers of each tensor."""
         self.whole, self.known, self.graph, self.around = whole, known, known.graph, around
         self.now: dict[str, str] = {}  # what is read instead of a tensor
         self.producers: dict[str, DraftNode] = {}
@@ -203,7 +203,7 @@ class Sweep:
         return all(name not in self.whole.hidden for name in change.inputs)
 
     def _apply(self, node: DraftNode, change: Change, reason: str) -> bool:
-        """Makes a change. Returns True if the node remains."""
+        """Applies an edit to a node. Returns True if the node remains."""
         self._note(node, reason)
         output = node.outputs[0]
         is_end = output in self.graph.outputs

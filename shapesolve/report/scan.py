@@ -207,10 +207,10 @@ def scan_lines(rows: Sequence[ScanRow]) -> Iterator[Printed]:
         yield row(("name", r.path), (_STYLES[r.status], r.status), *(("dim", n) for n in numbers), note)
     yield ()
     totals = {s: sum(r.status == s for r in rows) for s in _STYLES}
-    yield line(("bold", f"{len(rows)} model{'s' if len(rows) != 1 else ''}: "), _told(totals))
+    yield line(("bold", f"{len(rows)} model{'s' if len(rows) != 1 else ''}: "), _totals_text(totals))
 
 
-def _told(totals: dict[str, int]) -> str:
+def _totals_text(totals: dict[str, int]) -> str:
     return ", ".join(f"{n} {status}" for status, n in totals.items() if n) or "nothing to do"
 
 
