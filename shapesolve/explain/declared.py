@@ -30,7 +30,7 @@ def findings(analysis: Solved) -> Iterator[Finding]:
         where = text_of(stale.cond)
         notes = [f"they agree only where {where}"] if is_short(where) else []
         if more:
-            notes.append(f"so {'are' if more > 1 else 'is'} {more} more tensor{'s' if more > 1 else ''}")
+            notes.append(f"the same holds for {more} more tensor{'s' if more > 1 else ''}")
         if sharing_memory([stale], outputs):
             notes.append(
                 "onnxruntime lets tensors share memory whose declared shapes are equal: a run at other sizes may fail"
@@ -52,7 +52,7 @@ def title(analysis: Solved, stale: StaleShape) -> str:
     row = stale.rows[0]
     site = row.origin.sites[0]
     shape = analysis.simple_shapes.get(site.tensor)  # none of a graph whose trips are not followed one by one
-    return row.origin.rule if shape is None else f"{row.origin.rule}, it is {shape[site.axis or 0]}"
+    return row.origin.rule if shape is None else f"{row.origin.rule}, but it is {shape[site.axis or 0]}"
 
 
 def contradictions(analysis: Solved) -> list[str]:

@@ -169,7 +169,7 @@ def _dead_branches(analysis: Solved) -> Iterator[Finding]:
     SS104=("warning", "the file departs from the standard, in a way that onnxruntime understands"),
     SS105=("warning", "the rule of an operator failed"),
     SS206=("warning", "a branch that is never taken keeps onnxruntime from loading the file"),
-    SS502=("info", "the default of an input that may be overridden was taken for its value"),
+    SS502=("info", "the analysis assumes the default value of an input that callers can override"),
 )
 def _notes(analysis: Solved) -> Iterator[Finding]:
     for note in analysis.walk.state.notes:
@@ -243,11 +243,10 @@ def _undecided(analysis: Solved) -> Iterator[Finding]:
     reasons = analysis.walk.state.reasons
     for (node, op_type, rule), terms in groups.items():
         needed = quoted_conditions([term.text for term in terms])
-        verb = "is" if len(terms) == 1 else "are"
         named = dict.fromkeys(f"{n}: {reasons[n]}" for t in terms for n in t.symbols if n in reasons)
         yield Finding(
             "SS302",
-            f"{needed} {verb} needed: data decides that, not the sizes of inputs",
+            f"{needed} must hold, which depends on data, not on input sizes",
             node,
             op_type,
             tuple(dict.fromkeys((node, *(n for term in terms for n in term.nodes)))),
@@ -274,7 +273,7 @@ def _may_be_assumed(text: str, analysis: Solved) -> bool:
 
 
 @finds(
-    SS401=("warning", "a dim declared dynamic has only one size that runs"),
+    SS401=("warning", "the model runs at only one size of a dim declared dynamic"),
     SS402=("warning", "two dims declared as different names must be equal"),
     SS405=("info", "a dim declared dynamic is a width or a number of channels that the model has fixed"),
     SS403=("info", "a dim declared dynamic is restricted to a range or to multiples"),

@@ -391,13 +391,17 @@ def _only_size(term: Term) -> int | None:
 
 def _title(code: str, term: Term) -> str:
     if code == "SS401":
-        return f"`{term.symbols[0]}` is declared dynamic, but {_only_size(term)} is the only size that runs"
+        return f"`{term.symbols[0]}` is declared dynamic, but the model runs only at {term.symbols[0]} = {_only_size(term)}"
     names, text = ", ".join(f"`{s}`" for s in term.symbols), term.text
     declared = f"{names} {'is' if len(term.symbols) == 1 else 'are'} declared dynamic"
     if not is_short(text):
-        limited = f"{declared}, but few sizes run" if code == "SS404" else f"not every size of {names} runs"
+        limited = (
+            f"{declared}, but the model runs at few sizes"
+            if code == "SS404"
+            else f"the model does not run at every size of {names}"
+        )
         return f"{limited}: the condition is too long to read here"
-    return f"{declared}, but only {text} runs" if code == "SS404" else requirement_text(text)
+    return f"{declared}, but the model runs only with {text}" if code == "SS404" else requirement_text(text)
 
 
 def _others_text(first: str, same: Collection[str], nodes: Collection[str]) -> str:

@@ -43,7 +43,7 @@ def findings(analysis: Solved) -> Iterator[Finding]:
         if to.terms and name in analysis.walk.state.unnamed:
             continue  # nobody declared it as a size of its own
         if to.terms:
-            title = f"`{name}` is declared as a dim of its own, but only {name} == {to} runs"
+            title = f"`{name}` is declared as a dim of its own, but the model runs only with {name} == {to}"
             found = repairs.of_limit(fixed.entry, [name])
             advice = ". Or: ".join(map(str, found)) or f"declare the dim as {to}"
             sides = _sides(fixed, None, analysis)
@@ -51,7 +51,7 @@ def findings(analysis: Solved) -> Iterator[Finding]:
                 "SS402", title, first.node, first.op_type, fixed.nodes, sides, notes=reasons, help=advice
             )
             continue
-        title = f"`{name}` is declared dynamic, but {to} is the only size that runs"
+        title = f"`{name}` is declared dynamic, but the model runs only at {name} = {to}"
         if not to.const:
             title = f"`{name}` must be 0: the model runs on empty inputs only"
         found = repairs.of_limit(fixed.entry, [name])

@@ -81,11 +81,11 @@ def is_short(text: str) -> bool:
 def requirement_text(text: str) -> str:
     """A condition as a sentence: ``seq <= 512`` becomes "seq must be at most 512".
 
-    A choice or a condition of another form becomes "runs only if ...".
+    A choice or a condition of another form becomes "the model runs only if ...".
     """
     sides = _COMPARISON.split(text)
     if _CHOICE.search(text) or len(sides) not in (3, 5):
-        return f"runs only if {text}"
+        return f"the model runs only if {text}"
     if len(sides) == 5:  # 1 <= seq <= 512
         return f"{sides[2]} must be from {sides[0]} to {sides[4]}"
     left, sign, right = sides

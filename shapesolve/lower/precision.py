@@ -175,7 +175,7 @@ def scaled(num: Dim, den: int, factor: float, dtype: int) -> Ratio | None:
 
 
 def tried(num: Dim) -> Cond:
-    """Condition that a size is in the range tested by `stands_for`."""
+    """Condition that a size is at most the largest for which roundings of float products were tested."""
     return le(num, MAX_TRIED - 1)
 
 

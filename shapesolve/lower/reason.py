@@ -61,7 +61,7 @@ WINDOW = Reason(
     "the dilated window must fit the padded input", "window", "cannot place its window on this input"
 )
 CROP = Reason("Pad must not crop more than there is", "crop", "crops more than there is")
-MOST = Reason("k is at most the size of the axis", "most", "asks for more elements than there are")
+MOST = Reason("k must be at most the size of the axis", "most", "asks for more elements than there are")
 EMPTY_POOL = Reason("a pool of nothing is followed only where the batch is known to be empty", "empty-pool")
 EMPTY_GROUPS = Reason("groups cannot be formed in an empty tensor", "empty-groups")
 EMPTY_RESHAPE = Reason("what -1 stands for is followed only where no other entry is 0", "empty-reshape")

@@ -23,7 +23,7 @@ def reconcile(walk: Scopes, node: Node, scope: Scope, name: str, known: Known, d
         return known
     dtype = known.dtype or declared.dtype
     if known.dtype and declared.dtype and known.dtype != declared.dtype:
-        wrong = f"{name} is declared as {type_name(declared.dtype)}, it is {type_name(known.dtype)}"
+        wrong = f"{name} is declared as {type_name(declared.dtype)}, but it is {type_name(known.dtype)}"
         walk.clash(wrong, node, scope, loads=False)
         walk.note("type", wrong, node, scope)
     shape, stated = known.shape, declared.shape
@@ -33,7 +33,7 @@ def reconcile(walk: Scopes, node: Node, scope: Scope, name: str, known: Known, d
         shape = Shape(walk.fresh(f"dim {i} of {name}, which is only declared") for i in range(len(stated)))
         walk.state.unknown |= shape.free_symbols()
     if shape is not None and len(shape) != len(stated):
-        walk.note("declared", f"{name} is declared as {stated}, it is {shape}", node, scope)
+        walk.note("declared", f"{name} is declared as {stated}, but it is {shape}", node, scope)
     elif shape is not None:
         for i, (d, size) in enumerate(zip(shape, stated, strict=True)):
             if d is not size and size is not OPEN:

@@ -192,7 +192,7 @@ class Scopes(Statements):
                     decides = stored.dtype not in FLOAT_TYPES or name in read
                     if not fixed or (value is not None and decides):
                         taken = "value" if fixed else "value and shape"
-                        text = f"input {name} has a default value, which is taken for its {taken}"
+                        text = f"input {name} has a default value: the analysis assumes this {taken}"
                         self.note("default", text, None, scope, name)
                 tensor = self.interner.stored(stored.dtype, stored.dims, value)
                 scope.env[name] = self.replaced(scope.prefix + name, tensor) if self.instead else tensor

@@ -22,7 +22,7 @@ PREFIXES: Mapping[Kind, str] = {"size": "_d", "value": "_v"}
 
 
 class Statements:
-    """Log of one walk; each condition is added to the facts when it is stated."""
+    """Log of one lowering: each stated condition is recorded and added to the facts."""
 
     def __init__(self, facts: FactStore, scope: Scope, *, equal: bool = False) -> None:
         self.facts, self.scope, self.equal = facts, scope, equal
@@ -43,7 +43,7 @@ class Statements:
         self._reserved.update(names)
 
     def take(self, names: Iterable[str]) -> None:
-        """Registers names of input dims."""
+        """Registers the names of input dims, which generated symbols must not have."""
         self.of_inputs.update(names)
         self.state.taken.update(self.of_inputs)
 

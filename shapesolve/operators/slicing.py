@@ -268,7 +268,12 @@ def split_into(op: Op, sizes: Seq[Dim] | None, uneven: bool) -> list[Known]:
     if sizes is not None:
         for i, size in enumerate(sizes):
             op.require(ge(size, 0), "a chunk size is at least 0", (1, 0), (1, i))
-        op.require(eq(total(sizes), d), "the chunk sizes of Split add up to the axis", (0, axis), (1, None))
+        op.require(
+            eq(total(sizes), d),
+            "the chunk sizes of Split must add up to the size of the axis",
+            (0, axis),
+            (1, None),
+        )
     elif uneven:
         chunk = ceil_div(d, constant(k))
         last = floor_div(d, constant(2)) if k == 2 else d - chunk.scale(k - 1)

@@ -226,7 +226,7 @@ class Prover:
         sides: Sides | None,
         first: Mapping[str, int] | None,
     ) -> Proof | None:
-        """The answer under assumptions; `first` are sizes at which the condition fails without them.
+        """Tries a proof under assumptions: proved, refuted, or None; `first` refutes it without these.
 
         A condition that is itself one that nobody stated is not proved under it.
         """

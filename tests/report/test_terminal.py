@@ -100,8 +100,10 @@ def test_an_expression_goes_on_outside_of_its_brackets(monkeypatch: pytest.Monke
     term = "16*batch*((height + 3)//4)*((width + 3)//4)"
     text = shown([line(" + ".join([term] * 5))], 60, monkeypatch)
     assert text.splitlines() == [f"{term} +"] * 4 + [term]
-    text = shown([line("`height` is declared dynamic, but only 193 <= height <= 224 runs")], 56, monkeypatch)
-    assert text.splitlines()[1] == "193 <= height <= 224 runs"
+    text = shown(
+        [line("`height` is dynamic, but the model runs only with 193 <= height <= 224")], 56, monkeypatch
+    )
+    assert text.splitlines()[1] == "193 <= height <= 224"
     peak = row("peak  ", ("shape", f"max({', '.join([term] * 40)})"))
     *_, last, mark = _STYLE.sub("", shown([peak], 80, monkeypatch)).split()
     assert mark == "…"
