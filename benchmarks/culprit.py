@@ -22,7 +22,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 import shapesolve
-from shapesolve.report.lines import plain, row
+from shapesolve.lines import plain, row
 
 from .corpus import ROOT, default_corpus, model_files
 from .latency import with_weights

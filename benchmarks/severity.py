@@ -20,7 +20,7 @@ import onnx
 from onnx import numpy_helper
 
 import shapesolve
-from shapesolve.report.lines import plain, row
+from shapesolve.lines import plain, row
 
 from .corpus import default_corpus, model_files
 from .latency import with_weights

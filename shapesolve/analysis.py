@@ -377,7 +377,7 @@ class Analysis:
     @checked
     def verify(self, inputs: Mapping[str, Any]) -> Any:
         """Runs the model with onnxruntime and compares every tensor's shape with the prediction."""
-        from .runtime import verify
+        from .explain.runtime import verify
 
         return verify(self._solved, inputs)
 
@@ -385,7 +385,7 @@ class Analysis:
         self, inputs: Mapping[str, Any], outputs: Mapping[str, Any] | Sequence[Any]
     ) -> dict[str, tuple[tuple[str, int, int | None], ...]]:
         """Rows ``(expression, true size, computed size)`` per output dim. Sizes come from arrays of a runtime."""
-        from .runtime import compare
+        from .explain.runtime import compare
 
         return compare(self._solved, inputs, outputs)
 

@@ -22,7 +22,7 @@ MAX_CONSTANTS = 198
 NO_LIMITS = {
     "expr/grammar.py CHOICE": "precedence of an operator",
     "report/json.py VERSION": "version of a layout",
-    "report/lines.py GAP": "blanks between columns",
+    "lines.py GAP": "blanks between columns",
     "solve/sizes.py DISTINCT": "sizes to start from",
     "solve/sizes.py LIKELY": "sizes to draw from",
 }

@@ -13,7 +13,7 @@ from .limits import MAX_ERROR, PATIENCE, REDRAWN
 
 if TYPE_CHECKING:
     from ..expr import DimSyntaxError
-    from ..report.lines import Printed
+    from ..lines import Printed
 
 #: exit codes: nothing wrong; something was found or refuted; the input is unusable; neither proved nor refuted
 OK, FOUND, UNUSABLE, UNDECIDED = range(4)
@@ -49,7 +49,7 @@ class ContractFormat(StrEnum):
 
 def print_error(message: str) -> None:
     """Prints one error message on stderr."""
-    from ..report.lines import line, visible
+    from ..lines import line, visible
 
     text = visible(" ".join(message.split("\n")))
     if len(text) > MAX_ERROR:
@@ -70,7 +70,7 @@ def fail(message: str) -> NoReturn:
 
 def fail_at(error: DimSyntaxError) -> NoReturn:
     """Prints a syntax error with a caret under the position, and exits."""
-    from ..report.lines import clipped, visible
+    from ..lines import clipped, visible
 
     if not 0 <= error.position <= len(error.text):
         fail(str(error))
@@ -89,7 +89,7 @@ def show(printed: Iterable[Printed]) -> None:
     """
     forced = bool(os.environ.get("FORCE_COLOR"))
     if not sys.stdout.isatty() and not forced:
-        from ..report.lines import plain
+        from ..lines import plain
 
         print(plain(printed))
         return
@@ -100,7 +100,7 @@ def show(printed: Iterable[Printed]) -> None:
 
 def print_text(text: str) -> None:
     """Prints sentences, one per line, wrapped at words on a terminal."""
-    from ..report.lines import line
+    from ..lines import line
 
     show(map(line, text.splitlines() or [""]))
 

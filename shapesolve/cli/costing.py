@@ -119,7 +119,7 @@ def _show_text(
     cost: Cost, sizes: dict[str, int], numbers: Mapping[str, int], fit: Fit | None, by: str, depth: int
 ) -> None:
     from ..deploy.cost_text import columns, fit_text, left_out, table
-    from ..report.lines import line, row
+    from ..lines import line, row
 
     lines = left_out(cost)
     missing = cost.missing(sizes) if sizes else ""

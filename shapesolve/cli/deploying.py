@@ -15,7 +15,7 @@ from .parameters import Option
 if TYPE_CHECKING:
     from ..analysis import Analysis
     from ..deploy import Buckets
-    from ..report.lines import Printed
+    from ..lines import Printed
 
 
 @app.command()
@@ -212,8 +212,8 @@ def _near(
 ) -> tuple[dict[str, Any], list[Printed]]:
     """Data and printed lines for ``sizes --near``: nearest accepted sizes, and violated conditions. No lines if accepted."""
     from ..deploy import NoSizes, Sizes
+    from ..lines import line
     from ..report.evaluation import broken_lines, broken_terms
-    from ..report.lines import line
 
     question = Sizes(a, bind, least=least)
     question.known(wanted)

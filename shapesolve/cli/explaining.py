@@ -14,7 +14,7 @@ from .parameters import Argument
 if TYPE_CHECKING:
     from ..analysis import Analysis
     from ..explain.finding import Finding
-    from ..report.lines import Printed
+    from ..lines import Printed
 
 #: findings on a dim that a constant of the export holds
 _BAKED = frozenset(("SS401", "SS402", "SS404"))
@@ -100,7 +100,7 @@ def _lines(
     held: list[Finding],
     near: dict[str, Any],
 ) -> Iterator[Printed]:
-    from ..report.lines import line
+    from ..lines import line
     from ..report.text import finding_lines
 
     if full is not None:

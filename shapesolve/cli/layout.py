@@ -13,7 +13,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from ..report.lines import GAP, Line, Printed, Row, clipped, tables
+from ..lines import GAP, Line, Printed, Row, clipped, tables
 from .limits import MAX_EXPRESSION, UNLIMITED
 
 _STYLES = {

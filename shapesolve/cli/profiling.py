@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from ..report.lines import row
+from ..lines import row
 from .app import app
 from .console import fail, print_raw, print_text, refuse, show
 from .options import AsJson, Assume, Bind, Model, find, listed_sizes, load, write_file
@@ -16,7 +16,7 @@ from .parameters import Option
 
 if TYPE_CHECKING:
     from ..deploy.profiles import Profile
-    from ..report.lines import Printed
+    from ..lines import Printed
 
 
 @app.command()
@@ -106,7 +106,7 @@ def _example(model: Path, found: Profile) -> str:
 
 def _table(found: Sequence[Profile]) -> Iterator[Printed]:
     """Table of sizes per name, and conditions on sizes within the ranges."""
-    from ..report.lines import line, row
+    from ..lines import line, row
 
     for k, one in enumerate(found):
         if len(found) > 1:

@@ -181,7 +181,7 @@ def _contract_text(a: Analysis, form: ContractFormat, outputs: bool) -> str:
     if form is ContractFormat.smtlib:
         return a.contract.to_smtlib()
     if form is ContractFormat.text:
-        from ..report.lines import plain
+        from ..lines import plain
         from ..report.text import contract_lines, headline
 
         return plain([headline(a), (), *contract_lines(a, limit=None)])

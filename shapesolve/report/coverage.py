@@ -13,10 +13,10 @@ from typing import Any
 
 import onnx
 
+from ..lines import Row, row
 from ..lower import Registry
 from ..lower.semantics import DIFFERENCES, FOLLOWED
 from ..operators import default_registry
-from .lines import Row, row
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from .lines import Printed, line, row
+from ..lines import Printed, line, row
 from .names import dtype_name, shape_text
 from .text import legend_lines, shown_shapes
 

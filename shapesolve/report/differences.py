@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ..expr.sizes import sizes_text
+from ..lines import GAP, Line, Printed, line, plain, row
 from .limits import MAX_LINES
-from .lines import GAP, Line, Printed, line, plain, row
 
 #: an output of both models: provably of one shape, provably not, or not decided
 Verdict = Literal["same", "differs", "open"]

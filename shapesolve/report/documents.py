@@ -7,7 +7,7 @@ from typing import Any, Literal, NotRequired, TypedDict, TypeVar
 
 from ..explain.derivation import Derivation
 from ..explain.finding import Finding, Severity
-from ..runtime import Mismatch
+from ..explain.runtime import Mismatch
 from .coverage import Coverage
 
 Shape = list[int | str]

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from ..expr import Shape
 from ..expr.sizes import sizes_text
+from ..lines import Printed, line, row
 from .limits import MAX_NAMES
-from .lines import Printed, line, row
 from .names import dtype_name, shape_text
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from .lines import visible
+from ..lines import visible
 from .sarif import message_text
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ..expr import Cond, Dim, eq, symbol
 from ..expr.traverse import atoms_of
-from .lines import json_text
+from ..lines import json_text
 from .names import dtype_name
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from ..explain.diagnose import CODES
-from .lines import Line, line
+from ..lines import Line, line
 
 _FOLDERS = (Path(__file__).parent / "findings", Path(__file__).parents[2] / "docs/findings")
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from ..explain.diagnose import CODES
+from ..lines import json_text, visible
 from .gate import fingerprint
-from .lines import json_text, visible
 from .rules import rule_page
 
 if TYPE_CHECKING:

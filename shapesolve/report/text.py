@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from ..lines import GAP, Line, Printed, Row, line, plain, row
 from .limits import MAX_LINES, MAX_NAMES
-from .lines import GAP, Line, Printed, Row, line, plain, row
 from .names import Tensors, grouped
 
 if TYPE_CHECKING:

@@ -10,15 +10,15 @@ from ..deploy.inputs import generate_inputs
 from ..deploy.sizes import NoSizes
 from ..expr.nearest import meant
 from ..expr.sizes import sizes_text
+from ..lines import Printed, line, row
 from ..lower.types import Tensor
 from ..model.saving import external_locations
 from .evaluation import broken_terms
 from .limits import MAX_LINES
-from .lines import Printed, line, row
 
 if TYPE_CHECKING:
     from ..analysis import Analysis
-    from ..runtime import Verification
+    from ..explain.runtime import Verification
     from .documents import RunData
 
 

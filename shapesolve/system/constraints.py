@@ -9,12 +9,12 @@ from io import StringIO
 from typing import Any, overload
 
 from ..collection import CollectionPaused
+from ..lines import clipped, visible
 from ..lower.local import Analysed, LocalWalk
 from ..lower.types import Known
 from ..model import Model
 from ..propagate.constraint import Constraint, Role
 from ..propagate.log import ConstraintSet
-from ..report.lines import clipped, visible
 from .content import Content
 from .limits import MAX_ROWS, MAX_TEXT
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from ..report.lines import clipped
+from ..lines import clipped
 from .exporting import Written, quiet
 from .limits import MAX_LINE, MAX_MESSAGE, MAX_SHOWN
 from .places import NOWHERE, Origin, SourceFinding, origin_of_error, read_trace

@@ -7,10 +7,10 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from ..analysis import Analysis
+from ..lines import Printed, json_text, line, plain
 from ..report.github import annotation_lines
 from ..report.json import VERSION, finding_data
 from ..report.json import report_data as analysis_data
-from ..report.lines import Printed, json_text, line, plain
 from ..report.sarif import sarif_text
 from ..report.text import counted, finding_lines
 from .declared import Declaration

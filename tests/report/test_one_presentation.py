@@ -11,9 +11,9 @@ from click.testing import CliRunner
 
 import shapesolve as ss
 from shapesolve.cli import app
+from shapesolve.lines import plain
 from shapesolve.report.derivation import derivation_lines
 from shapesolve.report.evaluation import evaluation_lines
-from shapesolve.report.lines import plain
 
 from .broken import ints, model
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from shapesolve.report.lines import plain
+from shapesolve.lines import plain
 from shapesolve.report.scan import find_models, scan, scan_data, scan_lines
 
 ROOT = Path(__file__).resolve().parents[2]

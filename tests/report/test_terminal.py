@@ -13,10 +13,10 @@ import shapesolve as ss
 from shapesolve.change.diff import diff
 from shapesolve.cli import app, console, layout
 from shapesolve.explain.diagnose import CODES
+from shapesolve.lines import Printed, line, plain, row
 from shapesolve.report.derivation import derivation_lines
 from shapesolve.report.differences import diff_lines
 from shapesolve.report.evaluation import evaluation_lines
-from shapesolve.report.lines import Printed, line, plain, row
 from shapesolve.report.rules import rule_lines, rule_page
 from shapesolve.report.text import report_lines
 

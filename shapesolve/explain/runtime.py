@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import onnx
 
 if TYPE_CHECKING:
-    from .explain.solved import Solved
+    from .solved import Solved
 
 
 @dataclass(frozen=True, slots=True)
