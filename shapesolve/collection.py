@@ -1,4 +1,4 @@
-"""Python's cyclic garbage collector, paused while a model is analyzed.
+"""Pauses Python's cyclic garbage collector during an analysis.
 
 An analysis makes many small objects that live as long as its result, and no cycles; passes of the collector over them
 find nothing and cost an eighth of the time (measured over the corpus, with and without the pause).

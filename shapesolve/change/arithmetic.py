@@ -1,4 +1,6 @@
-"""Sizes as nodes: vectors, sums, products and quotients. The nodes work on int64 vectors of one element."""
+"""Builds ONNX nodes that compute sizes: vectors, sums, products and quotients. The nodes work on int64 vectors of one
+element.
+"""
 
 from __future__ import annotations
 

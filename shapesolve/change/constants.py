@@ -1,4 +1,4 @@
-"""Constants: numbers known from analysis, and floats computed bit for bit as a runtime computes them."""
+"""Rules of `simplify` that replace nodes by constants, bit for bit as a runtime computes them."""
 
 from __future__ import annotations
 

@@ -138,7 +138,7 @@ class DraftGraph:
         return names | self.given | self.added.keys() | self.weights.keys()
 
     def captures(self) -> Iterator[str]:
-        """Names that it takes from the scope around it; maybe repeated."""
+        """Names of outer tensors that the graph reads; maybe repeated."""
         made = self.made()
         for node in self.nodes:
             yield from (name for name in node.reads() if name not in made)

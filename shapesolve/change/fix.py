@@ -1,4 +1,4 @@
-"""`fix`: names of sizes become numbers, and everything that follows from them is folded."""
+"""`fix`: replaces input sizes by numbers and folds what follows from them."""
 
 from __future__ import annotations
 

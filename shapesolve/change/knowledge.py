@@ -161,7 +161,7 @@ class Knowledge:
     # ------------------------------------------------------------------ finding
 
     def _place(self, name: str) -> tuple[Knowledge, str] | None:
-        """The scope and name under which a tensor of another graph is known."""
+        """Graph and name of a tensor of an outer graph, or of one moved here; None for others."""
         if name in self._elsewhere:
             return self._elsewhere[name]
         if self.around is not None and name not in self._own and name not in self._added:

@@ -42,7 +42,7 @@ class Sweeps:
         self.compared = False
 
     def run(self) -> None:
-        """Simplify everything."""
+        """Simplifies all graphs."""
         for body in (self.draft.graph, *self.draft.functions.values()):
             known = self.known[id(body)]
             self._until_settled(known)
@@ -160,7 +160,7 @@ class Sweep:
         return not self._has_twin(node)
 
     def _is_left(self, node: DraftNode) -> bool:
-        """Applies the rules to a node. Returns True if the node remains."""
+        """Applies the rules to a node; True if the node remains."""
         if node.is_standard("Constant"):
             self.known.record_stored(node)
         if self.whole.stays(node):

@@ -21,7 +21,7 @@ _OWN_METADATA = "shapesolve."
 
 
 def write(draft: Draft) -> onnx.ModelProto:
-    """The changed model."""
+    """The edited draft as a `ModelProto`."""
     original = draft.model.proto
     bodies = {key: _nodes(body) for key, body in draft.functions.items()}
     nodes = _nodes(draft.graph)

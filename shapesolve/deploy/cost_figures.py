@@ -23,7 +23,7 @@ _WORDS = re.compile(r"\.(?!\d)")
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """Cost of a run at given sizes: operations, and bytes."""
+    """Cost of a run at given sizes, as numbers."""
 
     macs: int
     flops: int

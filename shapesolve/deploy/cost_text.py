@@ -65,7 +65,7 @@ def as_text(cost: Figures) -> str:
 
 
 def columns(cost: Figures, numbers: Mapping[str, int]) -> list[tuple[str, str, str]]:
-    """The totals in the columns of a text: name, number, expression."""
+    """Rows of totals as columns of text: name, number, expression."""
     rows = totals(cost, numbers)
     if "peak" in numbers:
         rows.append(("memory", "parameters + peak", human(cost.parameter_bytes + numbers["peak"])))

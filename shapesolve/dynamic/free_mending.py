@@ -171,7 +171,7 @@ def _resize(freeing: Freeing, node: Node) -> Node:
 
 
 def _gather(freeing: Freeing, node: Node) -> Node:
-    """Rewrites a Gather of elements of one row on an axis that holds all rows. It then picks them in each row."""
+    """Rewrites a Gather on an axis that merges batch and other dims, so that each row is indexed alike."""
     data, indices = node.inputs
     layout, shape = freeing.provenance.of(data).layout, freeing.shape(data)
     axis = int(node.attributes.get("axis", 0))

@@ -42,11 +42,11 @@ class Numbers:
         return np.array(dim.evaluate(self._sizes), np.int64)
 
     def constant(self, array: Array) -> Any:
-        """A stored tensor."""
+        """A stored tensor as operand of further steps."""
         return array
 
     def op(self, op_type: str, *operands: Any, **attributes: int) -> Any:
-        """The output of a node."""
+        """Applies a standard operator to operands."""
         return _RUN[op_type](*operands, **attributes)
 
     def guarded(self, x: Any) -> Any:
@@ -56,7 +56,9 @@ class Numbers:
     # ------------------------------------------------------------------ words
 
     def places(self, size: Dim, axis: int, rank: int) -> Any:
-        """``0, 1, .. size-1`` along one axis of an int64 tensor of this rank."""
+        """Indices from 0 to size - 1 along one axis of an int64 tensor of this rank. size-1`` along one axis of an
+        int64 tensor of this rank.
+        """
         first, step = (self.constant(np.array(n, np.int64)) for n in (0, 1))
         made = self.op("Range", first, self.scalar(size), step)
         shape = np.array([-1 if k == axis else 1 for k in range(rank)], np.int64)

@@ -265,7 +265,7 @@ def _joined(rules: Seq[Rule], axis: int, b: Numbers) -> object:
 
 
 def _as_type(b: Numbers, x: object, like: Array) -> object:
-    """An int64 tensor in the type of another."""
+    """Casts an int64 tensor to the element type of `like`."""
     to = int(helper.np_dtype_to_tensor_dtype(like.dtype))
     return x if like.dtype == np.int64 else b.op("Cast", x, to=to)
 

@@ -148,7 +148,7 @@ def _contradiction(
 
 
 def _granted(trials: Repairs | None, clash: Clash) -> tuple[Constraint, ...]:
-    """Assumptions that the contradiction depends on through data, which no chain of sizes shows."""
+    """Assumptions on which the contradiction depends through data, which tracing sizes does not show."""
     return () if trials is None else trials.granted_behind(clash)
 
 

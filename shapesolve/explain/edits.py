@@ -83,7 +83,7 @@ def edits(node: Node, lowered: Lowered, *, by_itself: bool = False) -> Iterator[
     own = {id(n) for n in graph.nodes}
     read = [lowered.dtypes[n] for n in node.inputs if lowered.dtypes.get(n)]
     yield from _at_node(node, lowered, read)
-    yield from _beside(node, lowered, by_itself)
+    yield from _insertions(node, lowered, by_itself)
     count = 0
     for other in _cone(node, lowered):
         found = list(_at_node(other, lowered, read)) if id(other) in own else []
@@ -214,7 +214,7 @@ def _sizes(node: Node, lowered: Lowered) -> Iterator[Edit]:
                 yield Edit(_listed(together), text, stored=dict.fromkeys(together, freed))
 
 
-def _beside(node: Node, lowered: Lowered, by_itself: bool) -> Iterator[Edit]:
+def _insertions(node: Node, lowered: Lowered, by_itself: bool) -> Iterator[Edit]:
     """Edits that insert an Unsqueeze or a Transpose before a node with several operands or another rank."""
     ranks = {n: len(lowered.shapes[n]) for n in node.inputs if n in lowered.shapes}
     data = {node.inputs[i] for i in lowered.data_inputs(node, "") if i < len(node.inputs)}

@@ -39,7 +39,9 @@ Place = tuple[str, str]
 
 
 class Repair(NamedTuple):
-    """An edit that removes the failures it is for. It has the mended places, and the number that still fail."""
+    """An edit of the model that removes a failure or a restriction. It has the mended places, and the number that still
+    fail.
+    """
 
     edit: Edit
     mends: frozenset[Place]

@@ -286,7 +286,7 @@ def pos(x: Dim) -> Dim:
 
 
 def _pos_atom(x: Dim) -> Dim:
-    """pos of an `x` with positive leading term; pos(y - pos(y - k)) stays as it is written."""
+    """The atom ``max(x, 0)`` of an `x` with positive leading term."""
     return of_atom(make_atom("pos", x))
 
 

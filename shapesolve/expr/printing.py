@@ -255,7 +255,7 @@ class Writer:
         return Text(f"{_numerator(n)}{space}{sign}{space}{_factor(d)}", _QUOTIENT)
 
     def _extremum(self, name: str, a: Text, b: Text) -> Text:
-        """A call of max or min; ``max(max(a, b), c)`` is one of three."""
+        """A call of max or min; nested calls are merged: ``max(max(a, b), c)`` is ``max(a, b, c)``."""
         inner = a.text[len(name) + 1 : -1] if a.extremum == name else a.text
         return Text(f"{name}({inner}, {b.text})", PRIMARY, name)
 

@@ -123,7 +123,7 @@ def _hull(a: Value | None, b: Value | None) -> Value | None:
 
 
 def by_rank(op: Op, i: int, cond: Cond, a: Tensor, b: Tensor) -> Tensor:
-    """Output `i`: `a` where `cond` holds, else `b`, of another rank. Chosen is the one whose rank a later node needs.
+    """If-then-else of two tensors of different rank, as output `i`. Chosen is the one whose rank a later node needs.
 
     The node that reads it fails on the other one, so what leads to it is required. Without such a node neither is known.
     """

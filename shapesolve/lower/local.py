@@ -56,7 +56,7 @@ class Definition:
         guard: Cond,
         numbers: Cond = TRUE,
     ) -> None:
-        """`guard` is when it holds; the part `numbers` of it says what sizes it was found for."""
+        """A definition that holds under `guard`; `numbers` is the part of it on numbers of sizes."""
         self.numbers = numbers
         self.tensor, self.axis, self.variable, self.dim = tensor, axis, variable, dim
         self.role, self.why, self.node, self.prefix, self.guard = role, why, node, prefix, guard

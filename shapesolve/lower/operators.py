@@ -13,7 +13,7 @@ from .semantics import Semantics
 
 
 class Operators:
-    """The operators of one model: those of a registry, and the functions that the model defines."""
+    """The operators that a model can use: those of a registry and its own functions."""
 
     def __init__(self, model: Model, registry: Rules, semantics: Semantics) -> None:
         self.functions, self.registry, self.semantics = model.functions, registry, semantics

@@ -45,7 +45,7 @@ class Call:
 
 
 class Walk(Scopes):
-    """Lowers a model. After `run`: `tensors`, `log`, `clashes`, `opens`, `notes`, `producers`."""
+    """Lowers a model node by node. After `run`: `tensors`, `log`, `clashes`, `opens`, `notes`, `producers`."""
 
     def __init__(
         self,

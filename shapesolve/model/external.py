@@ -26,7 +26,7 @@ class OwnFile(NamedTuple):
 
     @staticmethod
     def of(path: Path, found: os.stat_result) -> OwnFile:
-        """The file as it is now."""
+        """Records path, size and time of a file."""
         return OwnFile(path, found.st_size, found.st_mtime_ns)
 
     @contextmanager

@@ -265,7 +265,7 @@ class ScopeReader:
     def _read_attributes(
         self, operation: Operation, node: Node, attributes: Sequence[AttributeProto]
     ) -> None:
-        """Check names, stored tensors and subgraphs, which must be right from the start.
+        """Checks attribute names, stored tensors and subgraphs of a node.
 
         Finds the key, where the attributes decide it.
         """
@@ -350,7 +350,7 @@ def _same_constants(first: Node, second: Node) -> bool:
 
 
 def settle_all(root: ScopeReader) -> tuple[Node, ...]:
-    """Collect and settle a scope with everything inside it. Returns the nodes of `root` in order.
+    """Reads and orders the nodes of a scope and of all scopes inside it. Returns the nodes of `root` in order.
 
     Raises:
         ModelError: something in it cannot be used, or a name is used that nothing gives.

@@ -84,7 +84,7 @@ def type_name(dtype: int) -> str:
 
 
 def value_type(proto: onnx.TypeProto) -> ValueType | None:
-    """The type in a `TypeProto` that stands alone."""
+    """Converts a single `TypeProto`."""
     return _read_type(proto, "a type", 0)
 
 

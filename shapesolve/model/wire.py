@@ -1,5 +1,5 @@
 # compiled: see CONTRIBUTING.md
-"""A model file read without its weights.
+"""Reads a serialized model without the data of its large tensors, which stays in the file.
 
 The wire format is walked once, and the bytes of large tensors stay where they are.
 
@@ -61,7 +61,7 @@ Piece = bytes | tuple[int, int]
 
 
 class NotPlain(Exception):
-    """The bytes are damaged, or of a form that is left to protobuf."""
+    """Raised for bytes that are damaged, or of a form that only protobuf reads."""
 
 
 def without_weights(data: memoryview) -> bytes:
@@ -144,7 +144,7 @@ def _record(data: memoryview, at: int, end: int) -> tuple[int, int, int, int]:
 
 
 def _strip(data: memoryview, start: int, end: int, kind: int, depth: int, left: list[int]) -> list[bytes]:
-    """The message of this kind that lies there, without large data, whose offsets are added to `left`."""
+    """Copies a message without large tensor data; the offsets of that data are added to `left`."""
     if kind == _TENSOR:
         return _strip_tensor(data, start, end, left)
     if depth > MAX_DEPTH:
@@ -198,7 +198,7 @@ def _strip_tensor(data: memoryview, start: int, end: int, left: list[int]) -> li
 
 
 def _is_raw(number: int, dtype: int, length: int) -> bool:
-    """True if the content of this field is the elements as raw data has them."""
+    """True if the bytes of a data field equal those that `raw_data` would have."""
     if _LARGE_DATA[number] == "float_data":
         return dtype == onnx.TensorProto.FLOAT and length % 4 == 0
     if _LARGE_DATA[number] == "double_data":
@@ -210,7 +210,7 @@ def _is_raw(number: int, dtype: int, length: int) -> bool:
 
 
 def _restore(data: memoryview, start: int, end: int, kind: int) -> tuple[list[Piece], int]:
-    """The message of this kind that lies there, with its data, and the bytes that it has then."""
+    """The pieces of a message with its tensor data put back, and its length in bytes."""
     if kind == _TENSOR:
         return _restore_tensor(data, start, end)
     hold = _HOLD[kind]

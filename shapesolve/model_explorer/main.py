@@ -44,7 +44,7 @@ class ShapesolveAdapter(Adapter):  # type: ignore[misc]
 
 
 def graphs_of(analysis: Analysis) -> list[gb.Graph]:
-    """Model Explorer's graphs for an analysis."""
+    """Graphs of Model Explorer for an analysis."""
     writer = _Writer(analysis)
     writer.write(analysis.model.graph, "", analysis.model.graph.name or "main")
     writer.graphs[0].groupNodeAttributes = {"": _about(analysis)}
@@ -160,7 +160,7 @@ def _namespaces(graph: Graph) -> list[str]:
 
 
 def _paths(scopes: Scopes) -> list[str]:
-    """The path of each scope; of brothers of one name, the later ones get a number."""
+    """The path of each scope; siblings of equal name are numbered."""
     paths: list[str] = []
     taken: set[str] = set()
     for parent, name in scopes.rows:

@@ -120,7 +120,7 @@ class OriginData(TypedDict):
 
 @carries(Finding)
 class SourceFindingData(FindingData):
-    """A finding on a line of Python; `term` is what came out in place of `declared`."""
+    """A finding on a line of Python; `term` is the condition found in place of `declared`."""
 
     place: LineData | None
     origin: OriginData
@@ -139,7 +139,7 @@ class DeclaredConditionData(TypedDict):
 
 
 class DeclaredData(TypedDict):
-    """Outcome of a declared size."""
+    """Result for a size declared dynamic."""
 
     name: str
     declaration: str

@@ -67,7 +67,7 @@ class Inputs(TypedDict):
 
 
 class RangeData(TypedDict):
-    """The shapes of an input."""
+    """Minimum, optimum and maximum shape of an input."""
 
     min: list[int]
     opt: list[int]
@@ -98,7 +98,7 @@ class Profile(TypedDict):
 
 
 class RemovedData(TypedDict):
-    """A node that went, and why."""
+    """A node that was removed, with the reason."""
 
     node: str
     op_type: str
@@ -116,7 +116,7 @@ class Changed(TypedDict):
 
 
 class FreedRunData(TypedDict):
-    """A run of both models, or of the freed one alone, where there is no difference to tell."""
+    """A run of the original and the freed model, or of the freed one alone (without a difference)."""
 
     sizes: Sizes
     difference: float | None

@@ -39,7 +39,7 @@ def annotation_lines(findings: Iterable[tuple[str, Sequence[Finding]]]) -> Itera
 
 
 def command(kind: str, message: str, path: str = "", title: str = "", *, line: int = 0) -> str:
-    """``::error file=model.onnx,title=SS201 …::message``, escaped as the runner asks."""
+    """Text of one workflow command: ``::error file=model.onnx,title=SS201 …::message``, escaped."""
     properties = {"file": path, "line": str(line or ""), "title": title}
     given = ",".join(f"{key}={_property(value)}" for key, value in properties.items() if value)
     lines = "\n".join(map(visible, message.split("\n")))

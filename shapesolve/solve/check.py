@@ -17,7 +17,7 @@ from .accepted import Accepted, find_accepted
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """A requirement that does not hold: `cond` (with its guard as an implication), and who states it."""
+    """A violated requirement: condition (its guard as an implication) and the constraints that state it."""
 
     cond: Cond
     constraints: tuple[Constraint, ...]

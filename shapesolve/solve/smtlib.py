@@ -23,7 +23,7 @@ class SmtNames:
     """Assigns each name a distinct SMT-LIB symbol: the name itself if it is allowed."""
 
     def __init__(self, kind: str) -> None:
-        """`kind` begins the symbols of names that cannot be written."""
+        """An assignment of names; `kind` begins the symbols of names that are not allowed."""
         self.kind = kind
         self.changed: dict[str, str] = {}
         self._symbols: dict[str, str] = {}

@@ -116,7 +116,7 @@ def peak(values: Any) -> int:
 
 
 def fit(value: int) -> int:
-    """`value`, if 64 bits hold it with room to spare; raises `Inexact`."""
+    """Returns `value` if 64 bits hold it with room to spare; else raises `Inexact`."""
     if abs(value) >= SAFE:
         raise Inexact(str(value))
     return value

@@ -279,7 +279,7 @@ class _Builder:
 
 
 def _excludes_empty(cond: Cond) -> bool:
-    """True if the condition excludes the value 0 of one size."""
+    """True if the condition is on one size and excludes the value 0."""
     return len(cond.free) == 1 and cond.evaluate(dict.fromkeys(cond.free, 0)) is False
 
 

@@ -335,7 +335,9 @@ class Contract(Sequence[Term]):
 
 
 def text_of(cond: Cond, write: Callable[[Cond], str] = str) -> str:
-    """The condition as a person writes it: ranges as chains. `write` gives the text of another condition."""
+    """Text of a condition with two bounds of one expression as a chain: ``1 <= seq <= 512``. `write` gives the text of
+    another condition.
+    """
     if cond.kind == "and" and len(cond.args) == 2 and all(c.kind == ">=" for c in cond.args):
         a, b = (c.args[0] for c in cond.args)
         if (a + b).value is not None:

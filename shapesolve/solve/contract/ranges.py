@@ -101,7 +101,9 @@ def _allowed(name: str, model: Mapping[str, int], conds: Sequence[Cond]) -> list
 
 
 def plain_form(x: Dim, sizes: Sequence[int]) -> Cond | None:
-    """A readable condition that holds for exactly `sizes` among ``0 .. TABLE_SIZES``, and beyond where the pattern goes on."""
+    """A readable condition that holds at exactly these sizes within a table of small sizes; None if none.
+    TABLE_SIZES``, and beyond where the pattern goes on.
+    """
     if not sizes:
         return FALSE
     top = budget.TABLE_SIZES

@@ -200,7 +200,8 @@ def defined_where(node: Dim | Cond) -> list[Cond]:
 
 
 class Plainly(Rewriter):
-    """Writes ``broadcast(a, b)`` as ``b if a == 1 else a``. A proof must not take for granted that sizes broadcast.
+    """Replaces ``broadcast(a, b)`` by the choice ``b if a == 1 else a``. A proof must not take for granted that sizes
+    broadcast.
 
     What several conditions share is rewritten once. A broadcast of very many sizes becomes a symbol, of which nothing is known:
     what is proved of every integer holds for it.

@@ -87,7 +87,7 @@ def eventually(dim: Dim, x: Dim, domain: Domain) -> tuple[Dim, int] | None:
 
 
 def _slopes(sizes: Sizes, values: Sizes, last: Fraction, dim: Dim) -> list[Fraction]:
-    """Slopes to try: that at the end, from first to last, those of the quotients inside."""
+    """Slopes to try for a fit: at the end, from first to last, and those of the quotients in `dim`."""
     found = [last, Fraction(int(values[-1] - values[0]), int(sizes[-1] - sizes[0])), Fraction(1)]
     for atom in atoms_of(dim):
         if atom.kind == "//" and atom.args[1].value:
@@ -156,7 +156,7 @@ def _apart(samples: Samples, x: Dim, slope: Fraction) -> Iterator[Dim]:
 
 
 def _remainders(samples: Samples, x: Dim) -> Iterator[Dim]:
-    """``(x + b) % k + c`` and ``(b - x) % k + c``."""
+    """Candidates ``(x + b) % k + c`` and ``(b - x) % k + c`` that have all the values."""
     sizes, values, _ = samples
     low, high = int(values.min()), int(values.max())
     step = int(np.gcd.reduce(sizes - sizes[0]))
