@@ -101,7 +101,7 @@ def _refusal(broken: Violation, sizes: Mapping[str, int]) -> Refused:
     """The refusal for a violation: the condition as in the contract, and the node that needs it."""
     why = f"the model needs {broken.text}; {broken.place}" if broken.place else broken.message
     node = "" if broken.constraint is None else broken.constraint.node
-    return Refused(f"{sizes_text(sizes)} cannot be: {why}", node=node, term=broken.text)
+    return Refused(f"{sizes_text(sizes)} is not accepted: {why}", node=node, term=broken.text)
 
 
 def _without_rest(free: Analysis, bound: Analysis, sizes: Mapping[str, int]) -> Refused:
@@ -112,7 +112,7 @@ def _without_rest(free: Analysis, bound: Analysis, sizes: Mapping[str, int]) -> 
     broken = next((t.text for t in free.contract if t.cond.evaluate(sizes) is False), "")
     node = conflict.nodes[0] if conflict is not None and conflict.nodes else ""
     term = broken or next((str(c.cond) for c in stated), "")
-    return Refused(f"{sizes_text(sizes)} cannot be: {text}", node=node, term=term)
+    return Refused(f"{sizes_text(sizes)} is not accepted: {text}", node=node, term=term)
 
 
 def _write(info: onnx.ValueInfoProto, shape: Shape) -> None:
