@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from .explain.derivation import Derivation
     from .explain.finding import Conflict, Finding, Violation
     from .explain.judge import Bounds, Divisor
-    from .explain.violation import Sizes
+    from .explain.violation import TensorSizes
     from .lower.types import Known
     from .lower.values import Value
     from .model import Model
@@ -346,19 +346,19 @@ class Analysis:
         return self.shapes[tensor] if form == "exact" else self._solved.simple_shapes[tensor]
 
     @checked
-    def evaluate(self, bindings: Mapping[str, int]) -> Sizes:
+    def evaluate(self, bindings: Mapping[str, int]) -> TensorSizes:
         """Sizes of every tensor whose shape depends on the bound symbols only.
 
         At sizes that the model does not accept there are none: the result is empty, and its `violations` say why.
         Raises `ValueError` for a name that no dim has, and for what is no size.
         """
         from .explain.claim import known_names, no_dim
-        from .explain.violation import Sizes
+        from .explain.violation import TensorSizes
 
         solved, sizes = self._solved, sizes_of(bindings)
         for name in sizes.keys() - known_names(solved.lowered):
             raise ValueError(no_dim(name, solved.lowered))
-        return Sizes(solved.sizes_at(sizes), solved.violations_at(sizes))
+        return TensorSizes(solved.sizes_at(sizes), solved.violations_at(sizes))
 
     @checked
     def check_inputs(self, shapes: Mapping[str, Sequence[int]]) -> list[Violation]:

@@ -38,7 +38,7 @@ from .neutral import (
 from .site import Change, Site
 
 
-class Rule(NamedTuple):
+class RewriteRule(NamedTuple):
     """A rule of `simplify`: the operators it matches, what has to be proved, and the edit.
 
     Attributes:
@@ -62,99 +62,99 @@ _BROADCASTING = (
     "GreaterOrEqual", "Where", "BitwiseAnd", "BitwiseOr", "BitwiseXor",
 )  # fmt: skip
 
-RULES: tuple[Rule, ...] = (
-    Rule(
+RULES: tuple[RewriteRule, ...] = (
+    RewriteRule(
         "any node", (),
         "every element of the output is the same number for every input",
         "the constant", constants.known_beforehand,
     ),
-    Rule(
+    RewriteRule(
         "a float operation on constants", constants.FLOAT_OPS,
         "all inputs are constants, and the operator is defined exactly by IEEE 754 or only moves data",
         "the constant, computed in the element type", constants.folded_float,
     ),
-    Rule("Identity(x)", ("Identity",), "none", "x", first_input),
-    Rule(
+    RewriteRule("Identity(x)", ("Identity",), "none", "x", first_input),
+    RewriteRule(
         "Dropout(x)", ("Dropout",),
         "it does not train: before opset 12, or training_mode is absent or false; nobody reads the mask",
         "x", drops_nothing,
     ),
-    Rule("Cast(x)", ("Cast",), "x has that element type already", "x", casts_nothing),
-    Rule(
+    RewriteRule("Cast(x)", ("Cast",), "x has that element type already", "x", casts_nothing),
+    RewriteRule(
         "Cast(Cast(x))", ("Cast",),
         "the inner type holds every value of the type of x exactly", "Cast(x)", cast_of_cast,
     ),
-    Rule("Transpose(x)", ("Transpose",), "the permutation moves no axis", "x", transposes_nothing),
-    Rule(
+    RewriteRule("Transpose(x)", ("Transpose",), "the permutation moves no axis", "x", transposes_nothing),
+    RewriteRule(
         "Transpose(Transpose(x))", ("Transpose",),
         "both permutations are known", "Transpose(x) with their composition, or x", transpose_of_transpose,
     ),
-    Rule(
+    RewriteRule(
         "Reshape, Flatten, Squeeze, Unsqueeze of x, or a chain of these", _VIEWS,
         "the output has the shape of x", "x", views.undone,
     ),
-    Rule(
+    RewriteRule(
         "a chain of Reshape, Flatten, Squeeze, Unsqueeze of x", _VIEWS,
         "the output's shape follows from that of x by numbers, 0 (copy) and at most one -1, of which the other sizes"
         " are never 0",
         "Reshape(x) with a constant target", views.chain,
     ),
-    Rule(
+    RewriteRule(
         "Reshape(x) with a computed target", ("Reshape",),
         "each size is a number, equals the size of x on that axis (0), or is the only other one and the rest is never"
         " 0 (-1)",
         "Reshape(x) with a constant target", views.constant_target,
     ),
-    Rule("Expand(x)", ("Expand",), "the output has the shape of x", "x", same_layout),
-    Rule(
+    RewriteRule("Expand(x)", ("Expand",), "the output has the shape of x", "x", same_layout),
+    RewriteRule(
         "Expand(Expand(x))", ("Expand",),
         "the outer target is the output's shape", "Expand(x)", expand_of_expand,
     ),
-    Rule(
+    RewriteRule(
         "an elementwise operator with an operand Expand(x)", _BROADCASTING,
         "with x itself the operands still broadcast to the same shape: each size is that of x or of another operand",
         "the operator on x", expand_before_broadcast,
     ),
-    Rule(
+    RewriteRule(
         "Relu(Relu(x)), and so for Abs, Ceil, Floor, Round and Sign", ("Relu", "Abs", "Ceil", "Floor", "Round", "Sign"),
         "none: each leaves what it gives as it is", "the inner one", done_already,
     ),
-    Rule("Tile(x)", ("Tile",), "every repeat is 1", "x", repeats_nothing),
-    Rule(
+    RewriteRule("Tile(x)", ("Tile",), "every repeat is 1", "x", repeats_nothing),
+    RewriteRule(
         "Slice(x)", ("Slice",), "the output has the shape of x and every step is 1", "x", slices_nothing,
     ),
-    Rule(
+    RewriteRule(
         "Slice(x) with computed ends", ("Slice",),
         "every step is 1, and each computed end is the size of x on that axis, or leaves all from the start on",
         "Slice(x) with a constant end beyond all sizes", slice_to_the_end,
     ),
-    Rule(
+    RewriteRule(
         "Slice(Slice(x))", ("Slice",),
         "both are constant and cut different axes", "Slice(x)", slice_of_slice,
     ),
-    Rule("Pad(x)", ("Pad",), "every pad is 0", "x", pads_nothing),
-    Rule(
+    RewriteRule("Pad(x)", ("Pad",), "every pad is 0", "x", pads_nothing),
+    RewriteRule(
         "Pad(Pad(x))", ("Pad",),
         "both pad with the same constant, by constant amounts that are not negative, all axes", "Pad(x)", pad_of_pad,
     ),
-    Rule(
+    RewriteRule(
         "Concat of one tensor, or of one and empty ones", ("Concat",),
         "the others have size 0 on that axis", "Concat of the rest, or x", concat_of_empty,
     ),
-    Rule(
+    RewriteRule(
         "Concat(.., Concat(..), ..)", ("Concat",),
         "same axis, and nobody else reads the inner one", "one Concat", concat_of_concat,
     ),
-    Rule(
+    RewriteRule(
         "Sum, Max, Min, Mean of one tensor; Split into one", ("Sum", "Max", "Min", "Mean", "Split"),
         "there is one input and one output", "x", first_input,
     ),
-    Rule(
+    RewriteRule(
         "Where(c, x, y)", ("Where",),
         "c is constant, all true or all false, and the output has the shape of what it chooses", "x or y",
         chosen_beforehand,
     ),
-    Rule(
+    RewriteRule(
         "x*1, x/1, x-0, x and true, x or false; x+0 of integers", ("Mul", "Div", "Sub", "Add", "And", "Or"),
         "every element of the other operand is that number, and the output has the shape of x", "x", leaves_as_is,
     ),
@@ -173,9 +173,9 @@ BEYOND_NODES = (
 )
 
 
-def rules_by_operator() -> dict[str, tuple[Rule, ...]]:
+def rules_by_operator() -> dict[str, tuple[RewriteRule, ...]]:
     """The rules that are tried on each operator, in order; those for all under ''."""
-    found: dict[str, tuple[Rule, ...]] = {"": tuple(rule for rule in RULES if not rule.ops)}
+    found: dict[str, tuple[RewriteRule, ...]] = {"": tuple(rule for rule in RULES if not rule.ops)}
     for rule in RULES:
         for op in rule.ops:
             found.setdefault(op, tuple(r for r in RULES if not r.ops or op in r.ops))

@@ -38,7 +38,7 @@ class Strategy(NamedTuple):
     reach: int
 
 
-class Place(NamedTuple):
+class SizeOperand(NamedTuple):
     """An operand from which a node outside shape arithmetic reads sizes, with possible replacements.
 
     Attributes:
@@ -88,7 +88,7 @@ class _Needed:
     """
 
     def __init__(
-        self, graph: DraftGraph, stays: Callable[[DraftNode], bool], wanted: Iterable[Place]
+        self, graph: DraftGraph, stays: Callable[[DraftNode], bool], wanted: Iterable[SizeOperand]
     ) -> None:
         self._makers = {name: node for node in graph.nodes for name in node.outputs if name}
         self._open: dict[int, list[int]] = {}  # which inputs of a node are such vectors
@@ -132,7 +132,9 @@ class _Needed:
         return live, shapes
 
 
-def _rebuilt(known: Knowledge, wanted: Iterable[Place], strategy: Strategy, axes: _Axes) -> _Builder | None:
+def _rebuilt(
+    known: Knowledge, wanted: Iterable[SizeOperand], strategy: Strategy, axes: _Axes
+) -> _Builder | None:
     """Builds the nodes that compute the vectors with this strategy, and connects their readers to them.
 
     None if no vector can be computed.
@@ -149,7 +151,7 @@ def _rebuilt(known: Knowledge, wanted: Iterable[Place], strategy: Strategy, axes
     return builder if changed else None
 
 
-def _wanted(known: Knowledge, stays: Callable[[DraftNode], bool]) -> Iterator[Place]:
+def _wanted(known: Knowledge, stays: Callable[[DraftNode], bool]) -> Iterator[SizeOperand]:
     """Operands from which nodes outside shape arithmetic read sizes."""
     made = {name for node in known.graph.nodes for name in node.outputs}
     for at, node in enumerate(known.graph.nodes):
@@ -162,7 +164,7 @@ def _wanted(known: Knowledge, stays: Callable[[DraftNode], bool]) -> Iterator[Pl
             sizes = known.sizes(node.inputs[i])
             if sizes is not None and any(d.terms for d in sizes):
                 less = _sufficient(known, node, i)
-                yield Place(at, node, i, [sizes] if less is None else [less, sizes])
+                yield SizeOperand(at, node, i, [sizes] if less is None else [less, sizes])
 
 
 def _is_vector(known: Knowledge, name: str) -> bool:

@@ -16,7 +16,7 @@ from .branches import inlined
 from .draft import Draft, DraftGraph, DraftNode
 from .knowledge import Knowledge, bodies
 from .limits import MAX_CHANGES, MAX_SWEEPS
-from .rules import Rule, rules_by_operator
+from .rules import RewriteRule, rules_by_operator
 from .site import Become, Change, Looked, Site, Store, Use
 from .sizes import compute_sizes_once
 
@@ -181,7 +181,7 @@ class Sweep:
                 return True
         return not self._is_known_in_parts(node) and not self._has_twin(node)
 
-    def _first_change(self, node: DraftNode, looked: Looked) -> tuple[Rule, Change] | None:
+    def _first_change(self, node: DraftNode, looked: Looked) -> tuple[RewriteRule, Change] | None:
         rules = self.whole.rules
         key = node.op_type if not node.domain and node.op_type in rules else ""
         site = Site(node, self.known, self.producers, self.reads, looked)

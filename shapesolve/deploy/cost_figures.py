@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ..arguments import wrong
 from ..expr import Dim
 from .cost_memory import Largest, largest
-from .cost_trace import NodeCost, Tracer, summed
+from .cost_trace import CostTracer, NodeCost, summed
 from .limits import SCOPED
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class Figures:
             raise wrong("Cost takes an Analysis (cost takes a model)", analysis)
         self.analysis = analysis
         graph = analysis.model.graph
-        tracer = Tracer(analysis)
+        tracer = CostTracer(analysis)
         body = tracer.graph(graph, "", None, own_inputs=True)
         assert body.work is not None
         self.nodes: tuple[NodeCost, ...] = tuple(tracer.rows)

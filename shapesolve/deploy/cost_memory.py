@@ -123,7 +123,7 @@ def largest(dims: Iterable[Dim]) -> Largest:
     return Largest(tuple(kept) or (ZERO,))
 
 
-class Held:
+class Buffers:
     """Buffers held while the nodes of one body run.
 
     Args:

@@ -21,7 +21,7 @@ from ..lower.rule import Memory, Operations
 from ..lower.types import Interner, Known, Tensor
 from ..model import Graph, Node
 from ..model.constant import element_bits
-from .cost_memory import NOTHING, Held, Largest, largest
+from .cost_memory import NOTHING, Buffers, Largest, largest
 
 if TYPE_CHECKING:
     from ..analysis import Analysis
@@ -54,7 +54,7 @@ class NodeCost:
 
 
 @dataclass(frozen=True, slots=True)
-class Body:
+class BodyCost:
     """Cost of a subgraph or function body: operations, and peak bytes with and without buffer reuse.
 
     Attributes:
@@ -67,7 +67,7 @@ class Body:
     instead: bool = True
 
 
-class Tracer:
+class CostTracer:
     """Computes the cost of graphs and bodies of one analysis. What could not be followed is in `uncounted`,
     `unmeasured` and `remarks`.
     """
@@ -85,7 +85,7 @@ class Tracer:
 
     # ------------------------------------------------------------------ bodies
 
-    def graph(self, graph: Graph, prefix: str, attrs: Attributes, *, own_inputs: bool) -> Body:
+    def graph(self, graph: Graph, prefix: str, attrs: Attributes, *, own_inputs: bool) -> BodyCost:
         """Cost of a graph; with `own_inputs`, its inputs take memory in it."""
         for name, stored in graph.initializers.items():
             self._weigh(prefix + name, stored.numel, stored.dtype)
@@ -94,13 +94,13 @@ class Tracer:
 
     def body(
         self, nodes: Sequence[Node], prefix: str, attrs: Attributes, given: Sequence[str], kept: Sequence[str]
-    ) -> Body:
+    ) -> BodyCost:
         """Cost of nodes in order; tensors in `given` and `kept` are held to the end."""
         last = {name: i for i, node in enumerate(nodes) for name in node.outputs}
         for i, node in enumerate(nodes):
             last.update(dict.fromkeys((*node.inputs, *node.captures), i))
         last.update(dict.fromkeys((*given, *kept), len(nodes)))
-        plain, reused = Held(last, given, shares=False), Held(last, given, shares=True)
+        plain, reused = Buffers(last, given, shares=False), Buffers(last, given, shares=True)
         for name in given:
             size = self.bytes_of(prefix + name)
             for held in (plain, reused):
@@ -116,10 +116,10 @@ class Tracer:
                 work[done] += 1
         macs = [w.macs.scale(n) for w, n in work.items()]
         other = [w.other.scale(n) for w, n in work.items()]
-        return Body(Operations(summed(macs), summed(other)), largest(plain.peaks), largest(reused.peaks))
+        return BodyCost(Operations(summed(macs), summed(other)), largest(plain.peaks), largest(reused.peaks))
 
     def _node(
-        self, node: Node, prefix: str, attrs: Attributes, at: int, plain: Held, reused: Held
+        self, node: Node, prefix: str, attrs: Attributes, at: int, plain: Buffers, reused: Buffers
     ) -> Operations | None:
         op, before = self._op(node, prefix, attrs), len(self.weights)
         inside = self._inside(op, prefix)
@@ -151,7 +151,7 @@ class Tracer:
 
     # ------------------------------------------------------------------ what runs inside a node
 
-    def _inside(self, op: Op, prefix: str) -> Body | None:
+    def _inside(self, op: Op, prefix: str) -> BodyCost | None:
         """Cost of the subgraphs or function of a node; None if it has none."""
         node = op.node
         inner = f"{prefix}{node.label}/"
@@ -160,35 +160,35 @@ class Tracer:
             if function is None or op.rule is not None:
                 return None
             if not self._first(inner):
-                return Body(None)
+                return BodyCost(None)
             try:
                 attrs = call_attributes(op, function)
             except InvalidNode:
-                return Body(None)
+                return BodyCost(None)
             return self.body(function.nodes, inner, attrs, (), function.outputs)
         runs = "" if op.rule is None else op.rule.bodies
         if runs not in ("one", "trips") or not self._first(inner):
-            return Body(None)
+            return BodyCost(None)
         if runs == "one":
             return self._branches(op, inner)
         (name, graph), *_ = node.subgraphs
         body = self.graph(graph, f"{inner}{name}/", op.attrs, own_inputs=True)
         return self._repeated(op, prefix, body)
 
-    def _branches(self, op: Op, inner: str) -> Body:
+    def _branches(self, op: Op, inner: str) -> BodyCost:
         """Cost of an If: the larger figures of its branches."""
         lowered = [(n, g) for n, g in op.node.subgraphs if f"{inner}{n}/" in self.walk.state.opsets]
         found = [self.graph(g, f"{inner}{n}/", op.attrs, own_inputs=False) for n, g in lowered]
         works = [b.work for b in found if b.work is not None]
         if not works:
-            return Body(None)
+            return BodyCost(None)
         if len(found) > 1:
             self.remarks["of an If, the larger figure of its branches counts"] = None
         work = Operations(maximum(*(w.macs for w in works)), maximum(*(w.other for w in works)))
         plain, reused = ([d for b in found for d in getattr(b, way).of] for way in ("plain", "reused"))
-        return Body(work, largest(plain), largest(reused))
+        return BodyCost(work, largest(plain), largest(reused))
 
-    def _repeated(self, op: Op, prefix: str, body: Body) -> Body:
+    def _repeated(self, op: Op, prefix: str, body: BodyCost) -> BodyCost:
         """Cost of a loop: its body times the iteration count; the state is held twice."""
         trips, outside = self.walk.state.trips.get(f"{prefix}{op.node.label}"), self._names(op, prefix)
         work = body.work
@@ -197,10 +197,10 @@ class Tracer:
         else:
             work = Operations(work.macs * trips, work.other * trips)
         if (body.plain.free | body.reused.free) <= outside:
-            return Body(work, body.plain, body.reused, instead=False)
+            return BodyCost(work, body.plain, body.reused, instead=False)
         remark = f"what is held inside {prefix}{op.node.label} differs from trip to trip and is left out"
         self.remarks[remark] = None
-        return Body(work, instead=False)
+        return BodyCost(work, instead=False)
 
     def _names(self, op: Op, prefix: str) -> frozenset[str]:
         """Symbols that have one value during the whole node: those of the inputs and of what it reads."""

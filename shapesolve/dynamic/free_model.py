@@ -27,7 +27,7 @@ from .free_state import Freeing
 from .limits import MAX_CANDIDATES
 from .provenance_lists import Listing
 from .provenance_walk import trace
-from .request import Request, asked, consistent, inlined, relabelled
+from .request import DynamicRequest, asked, consistent, inlined, relabelled
 
 if TYPE_CHECKING:
     import onnx
@@ -70,7 +70,7 @@ def freed(original: Model, dims: Mapping[str, str]) -> onnx.ModelProto:
 # ---------------------------------------------------------------------- attempts
 
 
-def _attempt(model: Model, request: Request) -> onnx.ModelProto:
+def _attempt(model: Model, request: DynamicRequest) -> onnx.ModelProto:
     """Tries the candidate edits one after the other; returns the first model proved right.
 
     Raises:
@@ -204,7 +204,7 @@ def _either(freeing: Freeing, shapes: list[Shape | None]) -> Shape | None:
 # ---------------------------------------------------------------------- the proof
 
 
-def _prove(changed: onnx.ModelProto, request: Request) -> None:
+def _prove(changed: onnx.ModelProto, request: DynamicRequest) -> None:
     """Analyzes the changed model: raises `Refused` unless it is consistent and batch rows are independent.
 
     Raises:
@@ -219,7 +219,7 @@ def _prove(changed: onnx.ModelProto, request: Request) -> None:
     _prove_rows(analysis, request)
 
 
-def _prove_rows(analysis: Analysis, request: Request) -> None:
+def _prove_rows(analysis: Analysis, request: DynamicRequest) -> None:
     if not request.rows:
         return
     found = trace(analysis, request.rows)
@@ -238,7 +238,7 @@ def _prove_rows(analysis: Analysis, request: Request) -> None:
                 )
 
 
-def _finish(changed: onnx.ModelProto, request: Request) -> None:
+def _finish(changed: onnx.ModelProto, request: DynamicRequest) -> None:
     """Checks that any batch size is accepted, and writes the new sizes into the declared outputs."""
     analysis = analyze(changed, broadcast="strict")
     for term in analysis.contract:

@@ -21,7 +21,7 @@ from ..change.refused import Refused
 from ..expr import Dim, Shape, constant, ge, symbol
 from ..lower.fixpoint import lower_model
 from ..lower.limits import MAX_ELEMENTS
-from ..lower.request import Request as LowerRequest
+from ..lower.request import Request
 from ..lower.rule import Rule
 from ..lower.types import Known, Tensor
 from ..lower.values import Value
@@ -30,8 +30,8 @@ from ..operators import with_built_in
 from .generalize_match import constant_of
 from .limits import MAX_STORED
 from .provenance_walk import Provenance
-from .request import Request
-from .sizes import Piece, Sizes, pieces_of
+from .request import DynamicRequest
+from .sizes import AxisFactor, SizeNodes, pieces_of
 
 Array: TypeAlias = NDArray[Any]
 
@@ -45,11 +45,11 @@ class Freeing:
         choices: which candidate to take at a node, by label.
     """
 
-    def __init__(self, model: Model, request: Request, choices: Mapping[str, int]) -> None:
+    def __init__(self, model: Model, request: DynamicRequest, choices: Mapping[str, int]) -> None:
         self.model, self.request, self.choices = model, request, choices
         self.rows, self.baked = request.rows, request.baked
         self.draft = Draft(model)
-        self.sizes = Sizes(self.draft, request.sites)
+        self.sizes = SizeNodes(self.draft, request.sites)
         self._taken: dict[Hashable, int] = {}
         self.options: dict[str, int] = {}  # how many candidates there were, by label of the node
         self.nodes: list[DraftNode] = []
@@ -66,7 +66,7 @@ class Freeing:
         empty = replace(model, graph=replace(model.graph, nodes=()))
         # a size of 1 broadcasts, and baking leaves no trace of it
         least = tuple(ge(symbol(name), 2 if name in self.rows else 1) for name in self.baked)
-        lowered = lower_model(empty, LowerRequest(least, {}, "strict", with_built_in(None)))
+        lowered = lower_model(empty, Request(least, {}, "strict", with_built_in(None)))
         self.walk, self.facts, self.scope = lowered.walk, lowered.facts, lowered.walk.scope
         self.provenance = Provenance(self.rows, self.walk, self.known, self._is_expression)
         self._notice([*lowered.inputs])
@@ -122,7 +122,7 @@ class Freeing:
         dims = [d for name in names if name for d in self.shape(name) or () if self.is_other(d)]
         self.seen.update(was for d in dims if (was := self.old(d)) is not None)
 
-    def pieces(self, name: str) -> list[Piece] | None:
+    def pieces(self, name: str) -> list[AxisFactor] | None:
         """The factors of a tensor's axes, each with its size in the original model."""
         layout = self.provenance.of(name).layout
         if layout is None:

@@ -128,7 +128,7 @@ class Undecided(Exception):
 
 
 @dataclass(slots=True)
-class Open:
+class OpenNumber:
     """A generated symbol for a number whose expression the exports leave open.
 
     Attributes:
@@ -156,7 +156,7 @@ class Unknowns:
     """
 
     fitter: Fitter
-    opens: list[Open] = field(default_factory=list)
+    opens: list[OpenNumber] = field(default_factory=list)
 
     def dim(self, numbers: Iterable[int | None], what: str) -> Dim:
         """The expression of a number: a constant, a plain size, or a generated symbol."""
@@ -174,7 +174,7 @@ class Unknowns:
         low = min(1, *known)
         fits = [Fit(f.dim - low, f.cost, tuple(v - low for v in f.values)) for f in self.fitter.fits(seen)]
         name = f"{OPEN}_{len(self.opens)}"
-        self.opens.append(Open(name, [v - low for v in known], low, fits, what))
+        self.opens.append(OpenNumber(name, [v - low for v in known], low, fits, what))
         return symbol(name) + low
 
     def bindings(self) -> list[dict[str, int]]:

@@ -26,7 +26,7 @@ _NUMBERS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class StoredOperand:
     """A stored operand of a node, with its data in each export.
 
     Attributes:
@@ -48,9 +48,9 @@ class Place:
 class Matched:
     """Result of matching exports: the stored operands that differ. Everything else is the same."""
 
-    places: list[Place] = field(default_factory=list)
+    places: list[StoredOperand] = field(default_factory=list)
     #: few integers that are the same in all exports
-    same: list[Place] = field(default_factory=list)
+    same: list[StoredOperand] = field(default_factory=list)
     #: the nodes of the main graph, in each export
     nodes: list[Seq[Node]] = field(default_factory=list)
 
@@ -158,9 +158,9 @@ class _Match:
             stored = [scope.look(name) for scope, name in zip(scopes, operands, strict=True) if name]
             tensors = tuple(s for s in stored if isinstance(s, Constant))
             if tensors and not all(equal(tensors[0], s) for s in tensors[1:]):
-                self.found.places.append(Place(draft, node, i, tensors, group))
+                self.found.places.append(StoredOperand(draft, node, i, tensors, group))
             elif tensors and tensors[0].dtype in _INTEGERS and tensors[0].numel <= MAX_UNKNOWN:
-                self.found.same.append(Place(draft, node, i, tensors, group))
+                self.found.same.append(StoredOperand(draft, node, i, tensors, group))
         if draft.parent is None:
             self.found.nodes.append(group)
         graphs = [dict(n.subgraphs) for n in group]

@@ -28,14 +28,14 @@ from ..lower.rule import Reading
 from ..model import Model, Node, read_model
 from ..model.saving import with_weights
 from ..propagate.constraint import Site
-from .generalize_fit import OPEN, Fitter, Open, Unknowns
-from .generalize_match import Place, array_of, match
+from .generalize_fit import OPEN, Fitter, OpenNumber, Unknowns
+from .generalize_match import StoredOperand, array_of, match
 from .generalize_program import Array, Nodes, Rule
 from .generalize_settle import Settler, check_chance
 from .generalize_tables import Integers, Tables
 from .limits import OPEN_AXES
 from .request import asked, consistent, inlined, relabelled
-from .sizes import Sizes, target_of
+from .sizes import SizeNodes, target_of
 
 if TYPE_CHECKING:
     import onnx
@@ -79,7 +79,7 @@ def generalized(exports: Seq[Model], names: Mapping[str, str]) -> onnx.ModelProt
 class _Change:
     """A stored operand that differs between exports, with the rule to compute it."""
 
-    place: Place
+    place: StoredOperand
     rule: Rule
     #: the largest ends of a Slice that takes all in every export: beyond them nothing shows that it still does
     most: Array | None
@@ -105,7 +105,7 @@ class _Work:
         fitter = self.unknowns.fitter
         settler = Settler(trial, self.unknowns.opens, fitter, self._keeps(changes, trial))
         settled = settler.settle()
-        builder = Nodes(Sizes(self.draft, self.request.sites), settled)
+        builder = Nodes(SizeNodes(self.draft, self.request.sites), settled)
         left = [c for c in changes if not self._as_constant(c, builder, trial, settler)]
         made = self._written(left, builder)
         done = simplified(read_model(made), keep=builder.guards).model
@@ -139,7 +139,7 @@ class _Work:
             )
         return changes
 
-    def _shapes(self, place: Place, *, made: bool) -> list[list[int | None] | None]:
+    def _shapes(self, place: StoredOperand, *, made: bool) -> list[list[int | None] | None]:
         """Sizes of the node's first output (`made`) or first input, in each export."""
         if place.graph is not self.draft.graph:
             return [None]
@@ -147,14 +147,14 @@ class _Work:
         shapes = [f.shapes.get(name) for f, name in zip(self.fixed, names, strict=True)]
         return [None if s is None else [d.value for d in s] for s in shapes]
 
-    def _takes_all(self, place: Place) -> bool:
+    def _takes_all(self, place: StoredOperand) -> bool:
         """True if the operand is the end of a Slice that keeps its whole input in every export."""
         if self._reading(place.nodes[0], place.index) is not ENDS:
             return False
         made = self._shapes(place, made=True)
         return None not in made and made == self._shapes(place, made=False)
 
-    def _inferred(self, place: Place) -> list[Array]:
+    def _inferred(self, place: StoredOperand) -> list[Array]:
         """The operand in each export; -1 in a Reshape target is replaced by the inferred size."""
         arrays = [array_of(s) for s in place.stored]
         made = (
@@ -182,7 +182,7 @@ class _Work:
         sites = {name: Site(f"{OPEN}_in_{k // OPEN_AXES}", k % OPEN_AXES) for k, name in enumerate(opens)}
         before = [(c.place.node, [*c.place.node.inputs]) for c in changes]
         nodes = self.draft.graph.nodes
-        proto = self._written(changes, Nodes(Sizes(self.draft, {**self.request.sites, **sites}), {}))
+        proto = self._written(changes, Nodes(SizeNodes(self.draft, {**self.request.sites, **sites}), {}))
         self.draft.graph.nodes = nodes
         for node, inputs in before:
             node.inputs = inputs
@@ -235,7 +235,7 @@ class _Work:
             node.own["allowzero"] = 1
         return target is not None
 
-    def _keeps(self, changes: Seq[_Change], trial: Analysis) -> list[tuple[Open, Dim]]:
+    def _keeps(self, changes: Seq[_Change], trial: Analysis) -> list[tuple[OpenNumber, Dim]]:
         """Resized axes of open size, each with the input size that it may equal."""
         found = []
         for place, rule in ((c.place, c.rule) for c in changes if c.place.graph is self.draft.graph):

@@ -16,7 +16,7 @@ from onnx import helper
 
 from ..change.refused import Refused
 from ..expr import Dim
-from .sizes import Sizes
+from .sizes import SizeNodes
 
 Array: TypeAlias = NDArray[Any]
 #: opsets since which operators are there in the form that is used
@@ -83,7 +83,7 @@ class Nodes(Numbers):
         settled: what generated symbols turned out to be.
     """
 
-    def __init__(self, sizes: Sizes, settled: Mapping[str, Dim]) -> None:
+    def __init__(self, sizes: SizeNodes, settled: Mapping[str, Dim]) -> None:
         self.sizes, self.settled = sizes, settled
         self.guards: list[str] = []
 

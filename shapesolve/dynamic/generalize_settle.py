@@ -27,8 +27,8 @@ from ..expr.traverse import atoms_of
 from ..lower.reads import AXES, NEW_AXES, PADS, TARGET
 from ..lower.rule import Reading
 from ..model import Node
-from .generalize_fit import OPEN, Fit, Fitter, Open, coincident
-from .generalize_match import Matched, Place
+from .generalize_fit import OPEN, Fit, Fitter, OpenNumber, coincident
+from .generalize_match import Matched, StoredOperand
 from .limits import MARGIN, MAX_FACTOR, MAX_POINTS, MAX_RIVALS, MAX_TOGETHER, MAX_TRIED, OPEN_AXES
 from .provenance_walk import trace
 
@@ -57,7 +57,7 @@ class Settler:
     """
 
     def __init__(
-        self, analysis: Analysis, opens: Seq[Open], fitter: Fitter, kept: Seq[tuple[Open, Dim]]
+        self, analysis: Analysis, opens: Seq[OpenNumber], fitter: Fitter, kept: Seq[tuple[OpenNumber, Dim]]
     ) -> None:
         self.analysis, self.opens, self.fitter, self._keeps = analysis, opens, fitter, kept
         self.sizes, self.symbols = fitter.sizes, frozenset(fitter.sizes[0])
@@ -123,7 +123,7 @@ class Settler:
                 found.setdefault(seen, []).append(Fit(d, MARGIN, self.fitter.at(d)))
         return found
 
-    def _fitting(self, o: Open, pool: Mapping[tuple[int | None, ...], Seq[Fit]]) -> list[Fit]:
+    def _fitting(self, o: OpenNumber, pool: Mapping[tuple[int | None, ...], Seq[Fit]]) -> list[Fit]:
         """Candidates for an open number: simple expressions, and multiples of sizes in the model."""
         numbers, moved = [v + o.low for v in o.seen], []
         for k in (k for k in range(1, MAX_FACTOR + 1) if all(v % k == 0 for v in numbers)):
@@ -169,7 +169,7 @@ class Settler:
                     raise self._undecided(o, best.made[o.name], other.made[o.name])
         return best
 
-    def _options(self, alone: Seq[Open], fitting: Mapping[str, Seq[Fit]]) -> list[Fit]:
+    def _options(self, alone: Seq[OpenNumber], fitting: Mapping[str, Seq[Fit]]) -> list[Fit]:
         """Candidate expressions for a symbol that these numbers equal, the shortest first."""
         for o, dim in self._keeps:
             size = self.size(dim) - o.low
@@ -204,7 +204,7 @@ class Settler:
         values = self.fitter.at(dim)
         return min((f.cost for f in fits if f.values == values), default=2 * MARGIN + dim.size)
 
-    def _undecided(self, o: Open, *between: Dim) -> Refused:
+    def _undecided(self, o: OpenNumber, *between: Dim) -> Refused:
         if not between:
             return Refused(f"{o.what} is {_shown(o)} in the exports: no simple expression of the sizes fits")
         a, b = (d + o.low for d in between)
@@ -216,7 +216,7 @@ class Settler:
         return Refused(f"{o.what} is {_shown(o)} in the exports, which may be {a} or {b}{settle}")
 
 
-def _shown(o: Open) -> str:
+def _shown(o: OpenNumber) -> str:
     return " and ".join(str(v + o.low) for v in o.seen)
 
 
@@ -279,7 +279,7 @@ def _is_batch(analysis: Analysis, name: str) -> bool:
     return all(end.layout is not None and name not in end.mixed for end in ends)
 
 
-def _check_number(one: Place, parts: Mapping[int, str]) -> None:
+def _check_number(one: StoredOperand, parts: Mapping[int, str]) -> None:
     numbers, node = one.stored[0].array(one.stored[0].numel), one.nodes[0]
     for n in () if numbers is None else numbers.reshape(-1).tolist():
         if abs(n) in parts:

@@ -1,4 +1,4 @@
-"""`Request`: the axes to make dynamic, the expression of each, and their sizes in the exports."""
+"""`DynamicRequest`: the axes to make dynamic, the expression of each, and their sizes in the exports."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _PLACE = re.compile(r"(?P<name>.+)\[(?P<axis>-?\d+)\]", re.DOTALL)
 
 
 @dataclass(frozen=True)
-class Request:
+class DynamicRequest:
     """The axes to make dynamic: expression of each, axis of each symbol, and sizes in each export."""
 
     dims: Mapping[Site, Dim]
@@ -57,8 +57,8 @@ def inlined(proto: onnx.ModelProto) -> onnx.ModelProto:
     return inliner.inline_local_functions(proto)
 
 
-def asked(exports: Seq[Model], names: Mapping[str, str], labels: Seq[str] = ("the model",)) -> Request:
-    """Parses texts for axes and names into a `Request`.
+def asked(exports: Seq[Model], names: Mapping[str, str], labels: Seq[str] = ("the model",)) -> DynamicRequest:
+    """Parses texts for axes and names into a `DynamicRequest`.
 
     Raises:
         ValueError: it makes no sense, or does not fit the exports.
@@ -95,7 +95,7 @@ def asked(exports: Seq[Model], names: Mapping[str, str], labels: Seq[str] = ("th
     for name in sites if several else ():
         if len({s[name] for s in sizes}) < 2:
             raise Refused(f"{name} is {sizes[0][name]} in every export: one with another {name} is needed")
-    return Request(dims, {name: sites[name] for name in sizes[0]}, sizes)
+    return DynamicRequest(dims, {name: sites[name] for name in sizes[0]}, sizes)
 
 
 def _shapes_of(exports: Seq[Model], labels: Seq[str]) -> list[_Shapes]:
@@ -197,7 +197,7 @@ def _check_names(shapes: _Shapes, dims: Mapping[Site, Dim], sites: Mapping[str, 
         raise ValueError(f"the model has a size named {clash[0]!r} already; choose another name")
 
 
-def relabelled(proto: onnx.ModelProto, request: Request, original: Model) -> onnx.ModelProto:
+def relabelled(proto: onnx.ModelProto, request: DynamicRequest, original: Model) -> onnx.ModelProto:
     """A copy whose inputs declare the symbols, without other declared shapes.
 
     Small tensors that are stored in files of their own are taken into it, to be looked at.

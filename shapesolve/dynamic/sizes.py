@@ -22,7 +22,7 @@ from ..propagate.constraint import Site
 from .limits import MAX_CANDIDATES
 
 
-class Sizes(Arithmetic):
+class SizeNodes(Arithmetic):
     """Builds nodes that compute sizes from input shapes; equal subexpressions share nodes.
 
     Args:
@@ -102,7 +102,7 @@ def target_of(dims: Seq[Dim], given: Seq[Dim], *, copies: bool) -> list[int] | N
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class AxisFactor:
     """A factor of an axis: its freed size, its size in the original model, and its axis."""
 
     size: Dim
@@ -110,9 +110,9 @@ class Piece:
     axis: int
 
 
-def pieces_of(layout: Seq[Seq[Dim]], baked: Mapping[str, int]) -> list[Piece] | None:
+def pieces_of(layout: Seq[Seq[Dim]], baked: Mapping[str, int]) -> list[AxisFactor] | None:
     """The factors of all axes with their original sizes; None if an original size is unknown."""
-    found: list[Piece] = []
+    found: list[AxisFactor] = []
     for axis, size in (
         (axis, size) for axis, factors in enumerate(layout) for size in factors if size is not ONE
     ):
@@ -121,13 +121,13 @@ def pieces_of(layout: Seq[Seq[Dim]], baked: Mapping[str, int]) -> list[Piece] | 
             return None
         if not size.terms and found and not found[-1].size.terms:
             last = found.pop()
-            found.append(Piece(last.size * size, last.baked * was, last.axis))
+            found.append(AxisFactor(last.size * size, last.baked * was, last.axis))
         else:
-            found.append(Piece(size, was, axis))
+            found.append(AxisFactor(size, was, axis))
     return found
 
 
-def placements(pieces: Seq[Piece], sizes: Seq[int], raw: Seq[int]) -> list[tuple[Dim, ...]]:
+def placements(pieces: Seq[AxisFactor], sizes: Seq[int], raw: Seq[int]) -> list[tuple[Dim, ...]]:
     """Ways to distribute the factors over output axes so that the original sizes are `sizes`. The likeliest is first.
 
     Args:
@@ -166,7 +166,7 @@ def placements(pieces: Seq[Piece], sizes: Seq[int], raw: Seq[int]) -> list[tuple
     return list(dict.fromkeys(dims for _, dims in sorted(found, key=lambda entry: entry[0])))
 
 
-def _cost(piece: Piece, k: int, sizes: Seq[int], raw: Seq[int], taken: Dim) -> int:
+def _cost(piece: AxisFactor, k: int, sizes: Seq[int], raw: Seq[int], taken: Dim) -> int:
     """Penalty for placing a batch size (originally 1) in entry `k`."""
     if sizes[k] == 1:
         return 0 if raw[k] == -1 else 1 + (k != piece.axis) + abs(k - piece.axis)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from .given import GivenSizes
 
 
-class Sizes(dict[str, tuple[int, ...]]):
+class TensorSizes(dict[str, tuple[int, ...]]):
     """Shapes of tensors by name. Empty, with `violations`, if these are not accepted."""
 
     def __init__(self, shapes: Mapping[str, tuple[int, ...]], violations: Sequence[Violation] = ()) -> None:

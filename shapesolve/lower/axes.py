@@ -23,7 +23,7 @@ from .op import InvalidNode, Op
 from .rule import EACH as EACH
 from .rule import FIRST as FIRST
 from .rule import SAME as SAME
-from .signature import Pattern, Signature, Term
+from .signature import Pattern, PatternTerm, Signature
 from .work import Outputs
 
 #: label of an axis: axes of inputs and outputs with the same label correspond
@@ -150,7 +150,7 @@ def _labels(pattern: Pattern, op: Op, i: int, stars: dict[str, int]) -> Seq[Labe
     return found
 
 
-def _group(term: Term, count: int) -> list[Label]:
+def _group(term: PatternTerm, count: int) -> list[Label]:
     return [(term.name, n - count if term.kind == "~" else n) for n in range(count)]
 
 

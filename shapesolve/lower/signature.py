@@ -52,7 +52,7 @@ from .types import Known
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
 
 
-class Term(NamedTuple):
+class PatternTerm(NamedTuple):
     """One token of a pattern. ``kind`` is ``dim``, ``any``, ``#``, or a group's mark ``* ~ <``; `along`: see `lower.axes`."""
 
     kind: str
@@ -64,7 +64,7 @@ class Term(NamedTuple):
 class Pattern(NamedTuple):
     """The dims of one input or output in a signature. `anything` leaves them open; `repeats` covers all further inputs."""
 
-    terms: tuple[Term, ...]
+    terms: tuple[PatternTerm, ...]
     anything: bool = False
     repeats: bool = False
 
@@ -150,14 +150,14 @@ def _pattern(text: str) -> Pattern:
     return Pattern(terms, repeats=repeats)
 
 
-def _term(token: str) -> Term:
+def _term(token: str) -> PatternTerm:
     if token[0] == "^":
         return _term(token[1:])._replace(along=True)
     if token == "#":
-        return Term(token)
+        return PatternTerm(token)
     if token[0] in "*~<":
-        return Term(token[0], token[1:])
-    return Term("any") if token == "_" else Term("dim", token, parse_dim(token))
+        return PatternTerm(token[0], token[1:])
+    return PatternTerm("any") if token == "_" else PatternTerm("dim", token, parse_dim(token))
 
 
 class _Match:
@@ -195,7 +195,7 @@ class _Match:
         for k, term in enumerate(tail, len(shape) - len(tail)):
             self.bind(term, shape[k], (i, k))
 
-    def bind_group(self, term: Term, i: int, axis: int, dims: Shape) -> None:
+    def bind_group(self, term: PatternTerm, i: int, axis: int, dims: Shape) -> None:
         if term.kind == "~":
             so_far = self.broadcast.setdefault(term.name, [])
             if so_far is not None:
@@ -218,7 +218,7 @@ class _Match:
             for k, (a, b) in enumerate(zip(bound, dims, strict=True))
         )
 
-    def bind(self, term: Term, dim: Dim, place: Place) -> None:
+    def bind(self, term: PatternTerm, dim: Dim, place: Place) -> None:
         if term.kind == "any":
             return
         if not term.dim.terms:

@@ -13,7 +13,7 @@ from .external import DataFolder
 from .graph import Function, FunctionKey, Model
 from .node import Node, read_attributes, read_metadata
 from .order import find_cycle, render_cycle
-from .scope import Reading, ScopeReader, read_value_info, settle_all
+from .scope import ReadState, ScopeReader, read_value_info, settle_all
 from .source import load_proto
 
 
@@ -34,7 +34,7 @@ def read_model(source: Any) -> Model:
     proto, path, own = load_proto(source)
     if not proto.HasField("graph"):
         raise ModelError("the model has no graph")
-    reading = Reading(proto.ir_version, None if path is None else DataFolder(path.parent, own))
+    reading = ReadState(proto.ir_version, None if path is None else DataFolder(path.parent, own))
     opsets = _read_opsets(proto.opset_import, "the model", reading)
     if not proto.ir_version:
         reading.faults.append("the model states no ir_version")
@@ -65,10 +65,12 @@ def read_model(source: Any) -> Model:
 
 def function_of(proto: onnx.FunctionProto, ir_version: int = 10) -> Function:
     """Reads a `FunctionProto` outside of a model, for example the body in an operator schema."""
-    return _read_function(proto, {}, Reading(ir_version, None))
+    return _read_function(proto, {}, ReadState(ir_version, None))
 
 
-def _read_opsets(imports: Iterable[onnx.OperatorSetIdProto], owner: str, reading: Reading) -> dict[str, int]:
+def _read_opsets(
+    imports: Iterable[onnx.OperatorSetIdProto], owner: str, reading: ReadState
+) -> dict[str, int]:
     """Imported opset versions by domain; the last import of a domain counts, as in onnxruntime."""
     opsets: dict[str, int] = {}
     for entry in imports:
@@ -126,7 +128,7 @@ def _function_name(key: FunctionKey) -> str:
 def _read_function(
     proto: onnx.FunctionProto,
     opsets: Mapping[str, int],
-    reading: Reading,
+    reading: ReadState,
     others: Collection[FunctionKey] | None = None,
 ) -> Function:
     """The function in `proto`. With `others`, the functions of its model, the domains that it uses are checked."""

@@ -43,7 +43,7 @@ class Operation:
         self.holds_graphs = False
 
 
-class Reading:
+class ReadState:
     """State that all scopes of one model share while it is read."""
 
     __slots__ = (
@@ -96,7 +96,7 @@ class ScopeReader:
 
     def __init__(
         self,
-        reading: Reading,
+        reading: ReadState,
         proto: onnx.GraphProto | onnx.FunctionProto,
         owner: str,
         around: ScopeReader | None = None,
@@ -442,6 +442,6 @@ def _check_default(scope: ScopeReader, name: str, declared: ValueType | None, st
         scope.reading.faults.append(text)
 
 
-def read_value_info(reading: Reading, infos: Sequence[onnx.ValueInfoProto]) -> Mapping[str, ValueType]:
+def read_value_info(reading: ReadState, infos: Sequence[onnx.ValueInfoProto]) -> Mapping[str, ValueType]:
     """Declared types by name, without the names that are declared without a type."""
     return MappingProxyType({name: t for name, t in reading.types.read_values(infos[:]) if t is not None})

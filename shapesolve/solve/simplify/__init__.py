@@ -3,10 +3,10 @@
 `Domain` is a set of sizes and what is proved of it; `Simplifier` gives the forms, `Readable` those of a model.
 """
 
-from .cost import Cost, cost
+from .cost import ReadingCost, cost
 from .domain import Domain
 from .readable import Readable, accepted
 from .simplifier import Simplifier
 from .strides import Strides
 
-__all__ = ["Cost", "Domain", "Readable", "Simplifier", "Strides", "accepted", "cost"]
+__all__ = ["Domain", "Readable", "ReadingCost", "Simplifier", "Strides", "accepted", "cost"]

@@ -11,7 +11,7 @@ from ...expr.traverse import atoms_in, atoms_of, nesting
 from ...propagate import budget
 
 
-class Cost(NamedTuple):
+class ReadingCost(NamedTuple):
     """Reading cost; fields are compared in this order."""
 
     operators: int
@@ -21,9 +21,9 @@ class Cost(NamedTuple):
     length: int
 
 
-def cost(node: Dim | Cond) -> Cost:
+def cost(node: Dim | Cond) -> ReadingCost:
     """The cost of an expression or condition in the form in which it is printed."""
-    return Cost(operators(node), len(node.free), mentions(node), nesting(node), len(str(node)))
+    return ReadingCost(operators(node), len(node.free), mentions(node), nesting(node), len(str(node)))
 
 
 def mentions(node: Dim | Cond) -> int:

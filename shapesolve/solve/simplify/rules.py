@@ -16,7 +16,7 @@ Case = tuple[Cond, Dim]
 
 
 @dataclass(frozen=True)
-class Rule:
+class TermRule:
     """A rule for atoms of one kind: `cases` yields side conditions and replacements."""
 
     kind: str
@@ -78,14 +78,14 @@ def _divided(n: Dim, d: Dim) -> Iterator[Case]:
 
 
 RULES = (
-    Rule("pos", "max(x, 0) is x where x >= 0", _positive),
-    Rule("pos", "max(x, 0) is 0 where x <= 0", _negative),
-    Rule("ite", "a choice that is settled", _chosen),
-    Rule("ite", "a choice whose sizes are equal where the other one is chosen", _alike),
-    Rule("broadcast", "the size that all others are equal to, or are 1", _stretched),
-    Rule("broadcast", "sizes that are all 1", _clipped),
-    Rule("//", "(k*a + r)//k is a where 0 <= r < k", _whole),
-    Rule("//", "n//d is 0 where 0 <= n < d", _divided),
+    TermRule("pos", "max(x, 0) is x where x >= 0", _positive),
+    TermRule("pos", "max(x, 0) is 0 where x <= 0", _negative),
+    TermRule("ite", "a choice that is settled", _chosen),
+    TermRule("ite", "a choice whose sizes are equal where the other one is chosen", _alike),
+    TermRule("broadcast", "the size that all others are equal to, or are 1", _stretched),
+    TermRule("broadcast", "sizes that are all 1", _clipped),
+    TermRule("//", "(k*a + r)//k is a where 0 <= r < k", _whole),
+    TermRule("//", "n//d is 0 where 0 <= n < d", _divided),
 )
 
 
@@ -107,4 +107,4 @@ def of_atoms(mono: tuple[Atom, ...]) -> Dim:
     return product
 
 
-__all__ = ["RULES", "Rule", "of_atoms", "rewritten"]
+__all__ = ["RULES", "TermRule", "of_atoms", "rewritten"]
