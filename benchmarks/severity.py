@@ -70,8 +70,8 @@ def worst(model: Any) -> str:
     return next((s for s in ("error", "warning", "info") if s in found), "none")
 
 
-def baked_cases(file: Path) -> Iterator[Case]:
-    """What the models that are made of one say."""
+def baked_cases(file: Path, most: int = _MOST) -> Iterator[Case]:
+    """What the models that are made of one say, `most` of each kind."""
     model = with_weights(file)
     feeds = _feeds(file, model)
     places = dict(_places(model))
@@ -85,7 +85,7 @@ def baked_cases(file: Path) -> Iterator[Case]:
     for kind, found in places.items():
         count = 0
         for k, i, name in found:
-            if count < _MOST and _follows(kind, at[name], other[name]):
+            if count < most and _follows(kind, at[name], other[name]):
                 changed = _baked(model, k, i, at[name])
                 if _run(changed, feeds[0], []) is not None and _run(changed, feeds[1], []) is None:
                     count += 1

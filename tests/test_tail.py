@@ -83,11 +83,8 @@ def unpooled() -> onnx.ModelProto:
 
 
 _CASES: dict[str, Callable[[], onnx.ModelProto]] = {
-    "8 sums in a row": lambda: chain(8),
     "12 sums in a row": lambda: chain(12),
     "8 sums of 2 axes in a row": lambda: chain(8, 2),
-    "12 sums of neighbours": lambda: neighbours(12),
-    "40 sums of neighbours": lambda: neighbours(40),
     "120 sums of neighbours": lambda: neighbours(120),
     "40 sums in a row": lambda: chain(40),
     "600 products": lambda: products(600),

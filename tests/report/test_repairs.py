@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 import pytest
 
 from benchmarks.culprit import mutants, verdict
 
-from ..building import ROOT
+from ..building import EVERYTHING, ROOT
 
 
 @pytest.mark.parametrize(
@@ -14,8 +16,10 @@ from ..building import ROOT
 )
 def test_what_was_changed_is_named_and_help_undoes_it(name: str, most_missed: int) -> None:
     file = ROOT / "tests/models" / name / "model.onnx"
-    found = [verdict(kind, name, mutant) for kind, mutant in mutants(file)]
-    assert len(found) >= 2
+    found = [
+        verdict(kind, name, mutant) for kind, mutant in islice(mutants(file), 0, None, 1 if EVERYTHING else 2)
+    ]
+    assert found
     assert sum(not v.first for v in found) <= most_missed
     assert sum(not v.right for v in found) <= most_missed
     assert sum(v.errors > 1 for v in found) == 0

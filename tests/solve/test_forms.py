@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import product
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shapesolve.expr import parse_cond
@@ -14,6 +14,7 @@ from shapesolve.expr.plain import kind_of
 from shapesolve.solve.contract.build import find_contract
 from shapesolve.solve.contract.contract import Contract, Term, Terms, text_of
 
+from ..building import EVERYTHING
 from ..expr.trees import build, condition_trees
 from .building import system
 
@@ -55,6 +56,7 @@ def same_everywhere(conds, tops):
 TOPS = {0: 1, 1: 140, 2: 36, 3: 14, 4: 8, 5: 5, 6: 4}
 
 
+@settings(max_examples=100 if EVERYTHING else 40)
 @given(st.lists(st.sampled_from(REAL), min_size=1, max_size=4, unique=True))
 def test_contracts_in_short_forms_hold_at_the_same_sizes(texts):
     same_everywhere([parse_cond(t) for t in texts], TOPS)
