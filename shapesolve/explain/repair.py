@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import onnx
 
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 _TYING = ("==", "or")
 
 Place = tuple[str, str]
+_T = TypeVar("_T")
 
 
 class Repair(NamedTuple):
@@ -178,7 +179,7 @@ class Repairs:
                 and None in now.dims
             ):
                 own = tuple([d.const for d in self.lowered.shapes[name]])
-                found = sorted(self._fitting(now.dims, own), key=lambda pair: -pair[1])
+                found = sorted(_fitting(self._shapes, now.dims, own), key=lambda pair: -pair[1])
                 for dims, _ in found[:MAX_LISTED]:
                     text = edit.text.format(dims[now.dims.index(None)])
                     yield replace(edit, text=text, stored={name: OtherShape(dims)})
@@ -207,51 +208,40 @@ class Repairs:
     def _is_known(self, edit: Edit) -> bool:
         """True if the edited node equals other nodes, or the original equals none."""
         assert edit.node is not None
-        after, before = (self._alike[self._signature(n)] for n in (edit.nodes[-1], edit.node.proto))
+        after, before = (self._nodes[self._signature(n)] for n in (edit.nodes[-1], edit.node.proto))
         return after > 0 or before == 1
 
     def _siblings(self, edit: Edit) -> int:
         """Number of nodes or weights equal to the edited one, minus those equal to the original."""
         if edit.node is not None and edit.cost == 1:
             return (
-                self._alike[self._signature(edit.nodes[-1])] - self._alike[self._signature(edit.node.proto)]
+                self._nodes[self._signature(edit.nodes[-1])] - self._nodes[self._signature(edit.node.proto)]
             )
         for name, now in edit.stored.items():
             if isinstance(now, OtherShape):
-                own: object = tuple([d.const for d in self.lowered.shapes[name]])
-                return self._count(now.dims, own) - self._alike[own]
-            own = self.lowered.values[name].elems
+                dims = tuple([d.const for d in self.lowered.shapes[name]])
+                return _count(self._shapes, now.dims, dims) - self._shapes[dims]
+            elems = self.lowered.values[name].elems or ()
             wanted = tuple([None if e == constant(-1) else e for e in now]) if edit.computed else now
-            return self._count(wanted, own) - self._alike[own]
+            return _count(self._elements, wanted, elems) - self._elements[elems]
         return 0
 
-    def _count(self, wanted: tuple[object, ...], own: object) -> int:
-        """Number of stored tensors with these sizes or elements; None in `wanted` matches any."""
-        if None not in wanted:
-            return self._alike[wanted]
-        return max((count for _, count in self._fitting(wanted, own)), default=0)
-
-    def _fitting(self, wanted: tuple[object, ...], own: object) -> Iterator[tuple[Any, int]]:
-        """Sizes or elements of stored tensors that match `wanted` and differ from `own`, with counts."""
-        for held, count in self._alike.items():
-            if held == own or not isinstance(held, tuple) or len(held) != len(wanted):
-                continue
-            if all(w is None or w == h for w, h in zip(wanted, held, strict=True)):
-                yield held, count
+    @cached_property
+    def _nodes(self) -> Counter[object]:
+        """Counts of nodes with equal operators, attributes and stored inputs."""
+        return Counter(self._signature(n.proto) for n in self.lowered.model.graph.nodes)
 
     @cached_property
-    def _alike(self) -> Counter[object]:
-        """Counts of equal nodes, shapes and elements in the model. These are operators with attributes and stored
-        inputs, and stored shapes and elements.
-        """
+    def _shapes(self) -> Counter[tuple[int, ...]]:
+        """Counts of the shapes of stored tensors."""
         low = self.lowered
-        found = Counter[object](self._signature(n.proto) for n in low.model.graph.nodes)
-        for name, shape in low.shapes.items():
-            if low.is_stored(name):
-                found[tuple([d.const for d in shape])] += 1
-                value = low.values.get(name)
-                found[None if value is None else value.elems] += 1
-        return found
+        return Counter(tuple([d.const for d in s]) for n, s in low.shapes.items() if low.is_stored(n))
+
+    @cached_property
+    def _elements(self) -> Counter[tuple[Elem, ...]]:
+        """Counts of the elements of stored tensors."""
+        low = self.lowered
+        return Counter(v.elems or () for n, v in low.values.items() if low.is_stored(n))
 
     def _signature(self, proto: onnx.NodeProto) -> object:
         stored = tuple([bool(n) and self.lowered.is_stored(n) for n in proto.input])
@@ -299,6 +289,24 @@ class Repairs:
         """Failures that occur without any assumption."""
         bare = lower_model(self.lowered.model, self.request._replace(granted=False))
         return {place_of(c, bare) for c in bare.walk.state.clashes}
+
+
+def _count(held: Counter[tuple[_T, ...]], wanted: tuple[_T | None, ...], own: tuple[_T, ...]) -> int:
+    """Count of stored sizes or elements equal to `wanted`, in which None matches any."""
+    if None in wanted:
+        return max((count for _, count in _fitting(held, wanted, own)), default=0)
+    return held[tuple([w for w in wanted if w is not None])]
+
+
+def _fitting(
+    held: Counter[tuple[_T, ...]], wanted: tuple[_T | None, ...], own: tuple[_T, ...]
+) -> Iterator[tuple[tuple[_T, ...], int]]:
+    """Stored sizes or elements that match `wanted` and differ from `own`, with their counts."""
+    for found, count in held.items():
+        if len(found) != len(wanted) or found == own:
+            continue
+        if all(w is None or w == h for w, h in zip(wanted, found, strict=True)):
+            yield found, count
 
 
 def place_of(clash: Clash, lowered: Lowered) -> Place:
