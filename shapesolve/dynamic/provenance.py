@@ -63,7 +63,7 @@ class Origin:
 
 
 def layout_of(shape: Seq[Dim] | None) -> Layout | None:
-    """One factor per axis, for a tensor whose axes are not products of batch sizes."""
+    """The axes of a shape as factors: one per axis, none for size 1; None if the rank is unknown."""
     return None if shape is None else tuple(() if d is ONE else (d,) for d in shape)
 
 
