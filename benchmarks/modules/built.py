@@ -1,4 +1,4 @@
-"""Modules drawn by construction: what is right and what is not is found by running them, not written by hand.
+"""Modules drawn by construction: runs decide on right and wrong sizes, not notes by hand.
 
 A case states its inputs and the range that each size is declared with. Which of these sizes run, and on which line the
 module fails at the others, is what eager PyTorch does with it.
@@ -29,7 +29,7 @@ _ELEMENTS = 1 << 20
 
 @dataclass(frozen=True)
 class Failure:
-    """A size that does not run: where the deepest line of the module is, and what PyTorch says."""
+    """A size that does not run, with the deepest line of the module and PyTorch's message."""
 
     sizes: dict[str, int]
     line: int
@@ -62,6 +62,7 @@ class Built:
         sizes = dict(sizes or self.example)
         draw = torch.Generator().manual_seed(0)
         if self.data is not None:
+            torch.manual_seed(0)
             return self.data(**sizes)
         return tuple(_drawn(text, sizes, draw) for text in self.inputs.values())
 
@@ -102,7 +103,7 @@ class Built:
         return total
 
     def fails(self, sizes: Sizes) -> Failure | None:
-        """How eager PyTorch fails at these sizes."""
+        """The failure of eager PyTorch at these sizes; None if it runs."""
         try:
             self.outputs(sizes)
         except Exception as error:
@@ -111,7 +112,7 @@ class Built:
         return None
 
     def outputs(self, sizes: Sizes) -> Any:
-        """What eager PyTorch gives at these sizes."""
+        """The outputs of eager PyTorch at these sizes."""
         with torch.no_grad():
             return self.module()(*self.args(sizes))
 
