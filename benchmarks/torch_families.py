@@ -218,7 +218,7 @@ family(
 
 @dataclass(frozen=True)
 class Judged:
-    """What a report is worth, and how long it took against the export alone, in seconds."""
+    """The verdict on a report, and its time against that of the export alone, in seconds."""
 
     case: Case
     report: Report

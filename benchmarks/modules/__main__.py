@@ -1,6 +1,6 @@
 """The whole bench of cases drawn by construction: ``python -m benchmarks.modules [NAME ...]``.
 
-One line per case, then how many mistakes were found on a line where eager PyTorch fails, and what was said of the rest.
+One line per case, then how many mistakes were found on a line where eager PyTorch fails, and the verdicts on the rest.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ CASES: list[Built] = [
 
 @dataclass(frozen=True)
 class Judged:
-    """What a report is worth, held against what eager PyTorch does; `not written` where the exporter does refuse it."""
+    """The verdict on a report by runs of eager PyTorch; `not written` where the exporter refuses the module."""
 
     case: Built
     report: Report
@@ -64,28 +64,28 @@ def judged(case: Built) -> Judged:
     wrong = bool(case.failures)
     if not wrong:
         return Judged(case, report, _of_correct(case, report))
-    told = [
+    blamed = [
         f for f in report.errors if f.code not in ("SS608", "SS611")
     ] or report.errors  # the exporter's own limits are no mistake
-    lines = {f.place.line if f.place and f.place.file == case.file else 0 for f in told}
+    lines = {f.place.line if f.place and f.place.file == case.file else 0 for f in blamed}
     found = "missed" if not lines else "right line" if lines <= case.lines else "wrong line"
     return Judged(case, report, found, _after(case, report) if report.corrected else "")
 
 
 def _of_correct(case: Built, report: Report) -> str:
-    """What was said of a module that runs at all its sizes. A file that goes astray and was not told of is `missed`."""
+    """Verdict on a report about a module that runs at all its sizes: `missed` if a graph is astray and no finding has it."""
     if report.errors:
         if all(f.verdict == "export" and f.place for f in report.errors):
             return "false alarm" if _exports(case) else "not written"
-        told = all(astray(case, report, dict(f.counterexample)) for f in report.errors)
-        return "graph astray" if told else "false alarm"
-    told = () if report.corrected else [parse_cond(f.term) for f in report.findings if f.term]
-    tried = [t for t in case.tried() if all(c.evaluate(t) for c in told)]
+        right = all(astray(case, report, dict(f.counterexample)) for f in report.errors)
+        return "graph astray" if right else "false alarm"
+    stated = () if report.corrected else [parse_cond(f.term) for f in report.findings if f.term]
+    tried = [t for t in case.tried() if all(c.evaluate(t) for c in stated)]
     return "graph missed" if astray(case, report, *tried[:: len(tried) // 8 + 1]) else _quiet(report)
 
 
 def astray(case: Built, report: Report, *tried: dict[str, int]) -> bool:
-    """Does onnxruntime, on the exported model, fail at any of these sizes or give something else than the module?"""
+    """True if onnxruntime fails on the exported model at one of these sizes, or differs from the module."""
     if report.model is None:
         return False
     session = ort.InferenceSession(report.model.SerializeToString(), providers=["CPUExecutionProvider"])
@@ -110,7 +110,7 @@ def _differs(case: Built, session: Any, sizes: dict[str, int]) -> bool:
 
 
 def _exports(case: Built) -> bool:
-    """Does the exporter write the module, as it is declared?"""
+    """True if the exporter writes the module as declared."""
     try:
         torch.onnx.export(case.module(), case.args(), dynamic_shapes=case.dynamic_shapes, verbose=False)
     except Exception:
@@ -127,14 +127,14 @@ def checked(case: Built, shapes: Any) -> Report:
 
 
 def pasted(text: str) -> Any:
-    """What a report suggests to paste, run the way a user's file is."""
+    """The `dynamic_shapes` of a text to paste, executed as in a user's file."""
     names: dict[str, Any] = {"torch": torch, "Dim": Dim}
     exec(text, names)  # noqa: S102 - what a user does with it
     return names["dynamic_shapes"]
 
 
 def _after(case: Built, report: Report) -> str:
-    """Is the corrected declaration accepted in silence, or does it lead to the next mistake?"""
+    """Verdict on the corrected declaration: `silent`, the `next` mistake, or the same `again`."""
     again = checked(case, pasted(report.corrected))
     if not again.errors:
         return "silent"
@@ -163,7 +163,7 @@ def suggestion(case: Built, report: Report) -> str:
 
 
 def _allows(shapes: Any, case: Built, sizes: dict[str, int]) -> bool:
-    """Are these sizes within a declaration?"""
+    """True if these sizes are within a declaration."""
     roots: dict[str, int] = {}
     given = zip(case.inputs, case.args(), case.args(sizes), strict=True)
     for entries, example, now in ((shapes.get(name) or {}, a, b) for name, a, b in given):

@@ -1,4 +1,4 @@
-"""What a report tells to do, carried out; and what it says of a module at fault beside one that is only traced."""
+"""The help of a report, carried out; and findings of a module at fault or only traced."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said of sizes that only torch.export's trace rules out, and for which sizes the graph is judged."""
+"""Findings on sizes that only torch.export's trace rules out; sizes for which the graph is judged."""
 
 from __future__ import annotations
 

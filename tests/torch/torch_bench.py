@@ -1,4 +1,4 @@
-"""How the modules of the bench are written down: a class, its example arguments, its declaration, its marked line."""
+"""Modules of the bench: a class, its example arguments, its declaration, its marked line."""
 
 from __future__ import annotations
 

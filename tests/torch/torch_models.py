@@ -54,7 +54,7 @@ def cached(model: Any, ids: Any, mask: Any, past: Any) -> tuple[Any, ...]:
     return out.logits, *(t for layer in layers for t in (layer.keys, layer.values))
 
 
-# total == past + new cannot be said in named dims: sizes of a cache are left to torch.export
+# total == past + new cannot be expressed in named dims: sizes of a cache are left to torch.export
 CACHED = {
     "ids": {0: batch, 1: Dim.DYNAMIC(max=60)},
     "mask": {0: batch, 1: Dim.DYNAMIC(max=120)},

@@ -1,4 +1,4 @@
-"""What these tests need is optional. They say so when they are left out; with SHAPESOLVE_TORCH=1 its absence is a failure."""
+"""Optional packages of these tests. Without one they are skipped, or fail under SHAPESOLVE_TORCH=1."""
 
 from __future__ import annotations
 
