@@ -15,15 +15,13 @@ def check_source(
     target: str, assume: list[str] | None, broadcast: str, format: Format, infer: bool = False
 ) -> NoReturn:
     """Checks the module that ``package.module:factory`` returns, prints findings, and exits."""
-    from ..expr import DimSyntaxError
-
     try:
         command: Any = importlib.import_module(_COMMAND)
     except ImportError as e:
         fail(str(e))
     try:
         report = command.check_target(target, assume or (), broadcast, infer)
-    except (command.UnusableTarget, DimSyntaxError, ValueError) as e:
+    except ValueError as e:
         fail(str(e))
     if format is Format.text:
         show(report.lines())

@@ -166,7 +166,7 @@ def _check_recursion(functions: Mapping[FunctionKey, Function]) -> None:
     if not functions:
         return
     calls = {
-        key: [call for call in dict.fromkeys(map(_callee, _all_nodes(function.nodes))) if call in functions]
+        key: [call for call in dict.fromkeys(map(_callee, all_nodes(function.nodes))) if call in functions]
         for key, function in functions.items()
     }
     cycle = find_cycle(calls)
@@ -179,7 +179,7 @@ def _callee(node: Node) -> FunctionKey:
     return node.domain, node.op_type, node.overload
 
 
-def _all_nodes(nodes: Iterable[Node]) -> Iterable[Node]:
+def all_nodes(nodes: Iterable[Node]) -> Iterable[Node]:
     """Nodes with those of all subgraphs inside them."""
     waiting: list[Iterable[Node]] = [nodes]
     while waiting:
@@ -195,7 +195,7 @@ def _check_domains(
     for op_type, domain, overload in scope.kinds:
         callee = domain, op_type, overload
         if domain not in opsets and callee not in functions:
-            node = next(node for node in _all_nodes(nodes) if _callee(node) == callee)
+            node = next(node for node in all_nodes(nodes) if _callee(node) == callee)
             raise ModelError(
                 f"node {quoted(node.label)} is of domain {quoted(domain or 'ai.onnx')},"
                 f" but the model has no opset_import for it"

@@ -1,4 +1,4 @@
-"""`check`: export in memory, analyze, and say it in terms of the Python code."""
+"""`check`: exports a module in memory, analyzes it, and reports in terms of the Python code."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from torch._dynamo.exc import UserError
 from torch.export import AdditionalInputs
 from torch.export import Dim as TorchDim
 
-from ..analysis import DEFAULT_RLIMIT, BroadcastMode, analyze
+from ..analysis import DEFAULT_RLIMIT, BroadcastMode
 from ..expr import Cond
-from ..expr.sizes import sizes_text
-from .concluding import Call, Conclusion, Settings, ranked
+from .concluding import Conclusion, Settings, ranked
 from .correction import Correction
 from .declared import (
+    Call,
     Declaration,
     declared_axes,
     from_dynamic_axes,
@@ -25,15 +25,12 @@ from .declared import (
     resolved,
     spec_text,
 )
-from .exporting import Files, Function, Written, as_module, captured, written
-from .outcome import UNKNOWN, outcomes
+from .exporting import Function, Written, as_module, captured, written
 from .places import SourceFinding
 from .programs import declared_by_model, declared_by_program, find_guards
-from .refusal import own_words, refused, seen_to_run, unwritable
+from .refusal import first_line, untold
 from .report import Report
-from .running import Runs
-
-_INFER = "`infer=True` finds out what can be declared"
+from .running import Ran, Runs
 
 
 def check(
@@ -79,26 +76,27 @@ def check(
     A refusal of torch.export does not raise: it is what the report is about. Raises `ModelError` for an ONNX model that
     cannot be read, and what `shapesolve.analyze` raises for `assume`.
     """
-    settings = Settings(tuple(assume), broadcast, rlimit, confirm, infer)
+    settings = Settings(tuple(assume), broadcast, rlimit, confirm, infer, opset)
     given = tuple(args) if isinstance(args, (tuple, list)) else (args,)
     named = dict(kwargs or {})
     if isinstance(module, torch.export.ExportedProgram):
-        declaration = _declaration(module.module(), given, named, dynamic_shapes) or declared_by_program(
-            module
-        )
-        known = Conclusion("ExportedProgram", declaration, settings, find_guards(module, declaration), module)
-        return _concluded(known, written(module, opset))
+        call = Call(module.module(), given, named, dynamic_shapes)
+        return _of_program("ExportedProgram", call, module, written(module, opset), settings)
+    if hasattr(module, "model_proto") and module.exported_program is None:
+        return _of_model(module.model_proto, settings, name="ONNXProgram")
     if hasattr(module, "model_proto"):
-        return _of_onnx_program(module, given, named, dynamic_shapes, settings)
+        program = module.exported_program
+        call = Call(program.module(), given, named, dynamic_shapes)
+        return _of_program("ONNXProgram", call, program, Written(program, module.model_proto), settings)
     if not isinstance(module, torch.nn.Module) and (
         not callable(module) or hasattr(module, "to_model_proto")
     ):
         return _of_model(module, settings)
     module = as_module(module)
-    call = Call(module, given, named, dynamic_shapes, Files(opset))
+    call = Call(module, given, named, dynamic_shapes)
     extra: tuple[SourceFinding, ...] = ()
     if dynamic_axes:
-        spec, unknown = from_dynamic_axes(module, given, named, dynamic_axes, input_names)
+        spec, unknown = from_dynamic_axes(call, dynamic_axes, input_names)
         call, extra = replace(call, spec=spec), (_as_dynamic_shapes(spec, unknown),)
     elif examples:
         more = AdditionalInputs()
@@ -107,22 +105,10 @@ def check(
         call, infer = replace(call, spec=more), True
     if call.spec is None:
         return _undeclared(call, settings) if not infer else _inferred(call, settings)
-    return _inferred(call, settings) if infer else _of_module(_plain(call), settings, extra)
-
-
-def _declaration(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], spec: Any) -> Declaration | None:
-    return read_declaration(module, args, kwargs, resolved(module, args, kwargs, spec)) if spec else None
+    return _inferred(call, settings) if infer else _of_module(resolved(call), settings, extra)
 
 
 # ---------------------------------------------------------------------- what is asked
-
-
-def _plain(call: Call) -> Call:
-    """The call with its `dynamic_shapes` in dicts and tuples. The arguments stay as they are."""
-    try:
-        return replace(call, spec=resolved(call.module, call.args, call.kwargs, call.spec))
-    except ValueError:  # a collection that does not fit the call: torch.export says so
-        return call
 
 
 def _as_dynamic_shapes(spec: Any, unknown: Sequence[str]) -> SourceFinding:
@@ -134,11 +120,12 @@ def _as_dynamic_shapes(spec: Any, unknown: Sequence[str]) -> SourceFinding:
 def _undeclared(call: Call, settings: Settings) -> Report:
     """The report on a call that declares nothing, with a declaration to paste."""
     report = _of_module(call, settings)
-    declaration = read_declaration(call.module, call.args, call.kwargs, None)
-    if report.program is None or not declaration.paths:
+    if report.program is None or not report.declaration.keys:
         return report
     found = _inferred(call, settings) if settings.confirm else report
-    text = f"declare what is to change ({_tried(found)}):\n{found.corrected}" if found.corrected else _INFER
+    text = "`infer=True` finds out what can be declared"
+    if found.corrected:
+        text = f"declare what is to change ({_tried(found)}):\n{found.corrected}"
     title = "no size is declared dynamic: the file takes the sizes of the example only"
     finding = SourceFinding("SS612", title, help=text)
     return replace(
@@ -153,10 +140,9 @@ def _inferred(call: Call, settings: Settings) -> Report:
     """The report on a declaration that is found by leaving all sizes to torch.export."""
     if call.spec is None:
         named = lambda leaf, path, axis, size: TorchDim(python_name(f"{path}_dim{axis}"))  # noqa: E731
-        spec = declared_axes(call.module, call.args, call.kwargs, named)
-        call = replace(call, spec=spec)
-    call = _plain(call)
-    given = read_declaration(call.module, call.args, call.kwargs, call.spec)
+        call = replace(call, spec=declared_axes(call, named))
+    call = resolved(call)
+    given = read_declaration(call)
     roots = {n: replace(root, hint="") for n, root in given.roots.items()}
     spec = Correction(replace(given, roots=roots)).spec  # what is left to torch.export gets names
     report = _of_module(replace(call, spec=spec), replace(settings, infer=True))
@@ -175,71 +161,52 @@ def _tried(report: Report) -> str:
 
 
 def _of_module(call: Call, settings: Settings, extra: tuple[SourceFinding, ...] = ()) -> Report:
-    module, args, kwargs = call.module, call.args, call.kwargs
-    name = module.name if isinstance(module, Function) else type(module).__qualname__
-    found = captured(module, args, kwargs, call.spec, free=True)
+    name = call.module.name if isinstance(call.module, Function) else type(call.module).__qualname__
+    found = captured(call, free=True)
     try:
-        declaration = read_declaration(module, args, kwargs, call.spec)
+        declaration = read_declaration(call)
     except (UserError, TypeError):
         if found.program is not None:  # an error of this package, not of the call
             raise
         declaration = Declaration()
-    if settings.confirm and declaration.axes:
-        runs = Runs(module, args, kwargs, declaration)
-        call = replace(call, runs=runs if runs.usable else None)
-    if found.program is None:
-        assert found.refusal is not None
-        return _refused(name, declaration, call, found.refusal)
-    guards = find_guards(found.program, declaration, found.watch)
-    if found.refusal is not None:  # the exporter may take it all the same
-        taken = captured(module, args, kwargs, call.spec)
+    runs = Runs(call, declaration)
+    guards = () if found.program is None else find_guards(found.program, declaration, found.watch)
+    if found.program is not None and found.refusal is not None:  # the exporter may take it all the same
+        taken = captured(call)
         found = taken if taken.program is not None else found
-    known = Conclusion(name, declaration, settings, guards, found.program, found.refusal, call, extra)
-    return _concluded(known, call.files.of(found.program))
-
-
-def _concluded(known: Conclusion, file: Written) -> Report:
-    known.hear(file)
-    if file.failed is not None:
-        known.extra += (unwritable(file, _runs_text(known)),)
+    usable = runs if settings.confirm and declaration.axes and runs.usable else None
+    known = Conclusion(name, declaration, settings, guards, found.program, found.refusal, usable, extra)
+    if found.program is not None:
+        known.add_file(known.files.of(found.program))
+    elif found.refusal is not None:
+        known.extra += (_refused(found.refusal, runs.at({}), known.runs_text()),)
     return known.report()
 
 
-def _runs_text(known: Conclusion) -> str:
-    """Text: sizes at which the module ran. Empty if it fails at some declared size."""
-    if known.runs is None or known.failing or any(c.failed is not None for _, c in known.found):
-        return ""
-    return seen_to_run([sizes_text(s) for s in known.runs.seen()])
-
-
-def _refused(name: str, declaration: Declaration, call: Call, error: Exception) -> Report:
-    """Nothing was exported."""
-    known = Conclusion(name, declaration, Settings(), call=call)
-    finding = refused(error, call.module, call.args, call.kwargs, _runs_text(known))
-    sizes = outcomes(declaration, (), UNKNOWN, {})
-    return Report(name, ranked([*known.failing, finding]), declaration, sizes, refusal=own_words(error))
+def _refused(error: Exception, example: Ran, runs: str) -> SourceFinding:
+    """The finding of a refusal without a program, after a run on the example."""
+    if example.state != "fails":
+        return untold(error, runs)
+    title = f"the module fails on the example arguments, before any export: {first_line(example.words)}"
+    return SourceFinding("SS607", title, notes=(example.words,), origin=example.origin, verdict="module")
 
 
 # ---------------------------------------------------------------------- programs and models
 
 
-def _of_onnx_program(
-    exported: Any, args: tuple[Any, ...], kwargs: dict[str, Any], spec: Any, settings: Settings
-) -> Report:
-    program, proto = exported.exported_program, exported.model_proto
-    if program is None:
-        return _of_model(proto, settings, name="ONNXProgram")
-    declaration = _declaration(program.module(), args, kwargs, spec) or declared_by_program(program, proto)
-    known = Conclusion("ONNXProgram", declaration, settings, find_guards(program, declaration), program)
-    return _concluded(known, Written(program, program, proto))
+def _of_program(name: str, call: Call, program: Any, file: Written, settings: Settings) -> Report:
+    declaration = read_declaration(resolved(call)) if call.spec else declared_by_program(program, file.proto)
+    known = Conclusion(name, declaration, settings, find_guards(program, declaration), program)
+    known.add_file(file)
+    return known.report()
 
 
 def _of_model(source: Any, settings: Settings, name: str = "") -> Report:
-    analysis = analyze(source, assume=settings.assume, broadcast=settings.broadcast, rlimit=settings.rlimit)
+    analysis = settings.analyzed(source)
     path = analysis.model.path
     name = name or (path.name if path is not None else analysis.model.graph.name or "model")
     known = Conclusion(name, declared_by_model(analysis), settings)
-    known.hear_graph(analysis)
+    known.add_graph(analysis)
     return known.report()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import os
 import sys
 from collections.abc import Iterable, Mapping
@@ -12,14 +13,7 @@ from ..analysis import BroadcastMode
 from .checking import check
 from .report import Report
 
-_ARGUMENTS = (
-    "module", "args", "kwargs", "dynamic_shapes", "assume", "broadcast", "opset", "infer", "examples",
-    "dynamic_axes", "input_names",
-)  # fmt: skip
-
-
-class UnusableTarget(ValueError):
-    """The text names nothing that can be checked; one sentence says why."""
+_ARGUMENTS = tuple(inspect.signature(check).parameters)
 
 
 def check_target(
@@ -30,14 +24,14 @@ def check_target(
     The factory takes no arguments and gives a mapping of arguments of `check` (``{"module": net, "args": (x,),
     "dynamic_shapes": ...}``), or a tuple of the first of them (``net, (x,), {}, dynamic_shapes``).
 
-    Raises `UnusableTarget` when there is no such factory, it fails, or gives something else.
+    Raises `ValueError` when there is no such factory, it fails, or gives something else.
     """
     made = _made(target)
     by_place = made if isinstance(made, tuple) else (made,)
     given = dict(made if isinstance(made, Mapping) else zip(_ARGUMENTS, by_place))
     strange = sorted(map(str, given.keys() - set(_ARGUMENTS)))
     if "module" not in given or strange:
-        raise UnusableTarget(
+        raise ValueError(
             f"{target} gives {', '.join(map(str, given))}; it must give arguments of shapesolve.torch.check,"
             f" which are {', '.join(_ARGUMENTS)}"
         )
@@ -50,19 +44,19 @@ def check_target(
 def _made(target: str) -> Any:
     module_name, colon, path = target.partition(":")
     if not colon or not module_name or not path:
-        raise UnusableTarget(f"--torch takes package.module:factory, not {target!r}")
+        raise ValueError(f"--torch takes package.module:factory, not {target!r}")
     here = os.getcwd()
     if here not in sys.path:
         sys.path.insert(0, here)
     try:
         found: Any = importlib.import_module(module_name)
     except Exception as error:  # importing is running somebody's code: whatever goes wrong there ends here
-        raise UnusableTarget(f"cannot import {module_name!r}: {type(error).__name__}: {error}") from error
+        raise ValueError(f"cannot import {module_name!r}: {type(error).__name__}: {error}") from error
     for name in path.split("."):
         found = getattr(found, name, None)
         if found is None:
-            raise UnusableTarget(f"{module_name!r} has no {path!r}")
+            raise ValueError(f"{module_name!r} has no {path!r}")
     try:
         return found()
     except Exception as error:
-        raise UnusableTarget(f"{target} fails: {type(error).__name__}: {error}") from error
+        raise ValueError(f"{target} fails: {type(error).__name__}: {error}") from error

@@ -1,10 +1,10 @@
-"""Declarations that fit what came out: made, tried, and suggested."""
+"""Corrected declarations: made from restrictions, tried by an export, and suggested."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -13,10 +13,9 @@ from torch.export import Dim as TorchDim
 from ..expr import Cond, Dim, constant, solve_for_symbol, symbol
 from ..propagate.budget import MAX_AHEAD
 from .declared import Axis, Declaration, dim_lines, python_name, read_declaration, spec_text
-from .exporting import Files, Written, captured
+from .exporting import Files, captured
 from .limits import COMPARED
 from .outcome import Restriction
-from .programs import input_names
 from .running import Runs, Sizes, example_sizes, probes, root_size
 from .verdicts import Graph
 
@@ -27,19 +26,17 @@ class _Fit:
 
     low: int | None
     high: int | None
-    fixed: int | None = None
     equals: Dim | None = None
     step: int = 1
     offset: int = 0
     hint: str = ""
-    changed: bool = False
 
 
 class Correction:
-    """The corrected declaration; ``left_out`` are conditions that ``dynamic_shapes`` has no words for.
+    """A corrected declaration; ``left_out`` are conditions that ``dynamic_shapes`` cannot express.
 
-    `opened` are roots left to torch.export, with the hint that says so (``DYNAMIC``, ``AUTO``). `fixed` are roots that become
-    the number given, and `limits` are more conditions.
+    `opened` are roots left to torch.export (``AUTO``), `fixed` are roots that become the number given, and `limits` are more
+    conditions.
     """
 
     def __init__(
@@ -47,35 +44,35 @@ class Correction:
         declaration: Declaration,
         restrictions: Iterable[Restriction] = (),
         *,
-        opened: Mapping[str, str] | None = None,
+        opened: Iterable[str] = (),
         fixed: Mapping[str, int] | None = None,
         limits: Iterable[Cond] = (),
     ) -> None:
         self.declaration, self.given = declaration, dict(fixed or {})
-        self.fits = {n: _Fit(r.low, r.high, hint=r.hint) for n, r in declaration.roots.items()}
+        self._declared = {n: _Fit(r.low, r.high, hint=r.hint) for n, r in declaration.roots.items()}
+        self.fits = {n: replace(fit) for n, fit in self._declared.items()}
         self.left_out: list[str] = []
         found = [r.term.cond for r in sorted(restrictions, key=lambda r: _ORDER[r.kind])]
         for cond in (*found, *limits):
             for part in cond.args if cond.kind == "and" else (cond,):
                 if not self._apply(part):
                     self._give_up(part)
-        for name, hint in (opened or {}).items():
-            fit = self.fits[name]
-            if fit.fixed is None and fit.equals is None:
-                fit.changed, fit.hint, fit.step, fit.offset = True, hint, 1, 0
+        for fit in (self.fits[name] for name in opened):
+            if fit.equals is None:
+                fit.hint, fit.step, fit.offset = "AUTO", 1, 0
         for name, size in (fixed or {}).items():
-            self.fits[name].fixed, self.fits[name].changed = size, True
+            self.fits[name].equals = constant(size)
 
     @property
     def changed(self) -> bool:
         """True if the correction differs from the declaration."""
-        return any(f.changed for f in self.fits.values())
+        return self.fits != self._declared
 
     @property
     def elsewhere(self) -> bool:
         """True if a required number is not the example's. A declaration without that size means the example's."""
-        fixed = {n: f.fixed for n, f in self.fits.items() if f.fixed is not None}
-        sizes = ((a.size.subs(fixed).value, a.example) for a in self.declaration.axes)
+        equals = {n: f.equals for n, f in self.fits.items() if f.equals is not None}
+        sizes = ((a.size.subs(equals).value, a.example) for a in self.declaration.axes)
         return any(size not in (None, example) for size, example in sizes)
 
     # ------------------------------------------------------------------ from conditions to fits
@@ -94,7 +91,7 @@ class Correction:
         """Leaves out a condition that ``dynamic_shapes`` cannot express. torch.export infers it, and callers must obey it."""
         self.left_out.append(str(cond))
         for name in sorted(cond.free & self.fits.keys()):
-            self.fits[name].hint, self.fits[name].changed = "DYNAMIC", True
+            self.fits[name].hint = "DYNAMIC"
 
     def _equality(self, cond: Cond) -> bool:
         order = list(self.fits)
@@ -104,13 +101,11 @@ class Correction:
         name, rest = found[0].args[0], found[1]
         if name not in self.fits:
             return False
-        fit = self.fits[name]
-        if rest.value is not None:
-            fit.fixed, fit.changed = rest.value, True
-            return True
-        if len(rest.terms) != 1 or rest.terms[0][1] < 1 or len(rest.terms[0][0]) != 1:
+        if rest.value is None and (
+            len(rest.terms) != 1 or rest.terms[0][1] < 1 or len(rest.terms[0][0]) != 1
+        ):
             return False  # torch.export derives a dim from one other dim, increasing
-        fit.equals, fit.changed = rest, True
+        self.fits[name].equals = rest
         return True
 
     def _residue(self, cond: Cond, name: str) -> bool:
@@ -122,7 +117,7 @@ class Correction:
         if len(rests) != 1:
             return False
         fit = self.fits[name]
-        fit.step, fit.offset, fit.changed = step, rests[0], True
+        fit.step, fit.offset = step, rests[0]
         return True
 
     def _bound(self, d: Dim, name: str) -> bool:
@@ -134,7 +129,6 @@ class Correction:
         else:
             high = d.const // -factor
             fit.high = high if fit.high is None else min(fit.high, high)
-        fit.changed = True
         return True
 
     # ------------------------------------------------------------------ from fits to a declaration
@@ -144,7 +138,7 @@ class Correction:
         """Python to paste: the dims, and ``dynamic_shapes``."""
         if self.declaration.spec is not None:
             return spec_text(self.spec)
-        free = [n for n, f in self.fits.items() if f.fixed is None and f.equals is None]
+        free = [n for n, f in self.fits.items() if f.equals is None]
         return "\n".join(dim_lines(dim for n in free if (dim := self._dim(n)) is not None))
 
     @cached_property
@@ -201,18 +195,15 @@ class Correction:
 
     def _value(self, name: str) -> Dim:
         fit = self.fits[name]
-        if fit.fixed is None and fit.high is not None and (fit.low or 0) >= fit.high:
-            fit.fixed = fit.high
-        if fit.fixed is not None:
-            return constant(fit.fixed)
+        if fit.equals is None and fit.high is not None and (fit.low or 0) >= fit.high:
+            return constant(fit.high)
         return fit.equals if fit.equals is not None else self.declaration.roots[name].dim
 
     # ------------------------------------------------------------------ the sizes that it promises
 
     def promised(self, runs: Runs) -> Iterator[dict[str, int]]:
-        """Sizes that it allows, in terms of the roots of the declaration that it corrects."""
-        args, kwargs = runs.inputs({})
-        new = read_declaration(runs.module, args, kwargs, self.spec)
+        """Sizes that it allows, as sizes of the original declaration's roots."""
+        new = read_declaration(replace(runs.call, spec=self.spec))
         example = example_sizes(new)
         for changed in probes(new, example):
             sizes = {**example, **changed}
@@ -253,12 +244,12 @@ class Advice:
 
     @property
     def kept(self) -> str:
-        """The sizes that the declaration leaves at those of the example, in words; empty if there are none."""
+        """Text: the sizes that stay as in the example; empty if there are none."""
         sizes = ", ".join(f"`{n}` at {v}" for n, v in self.correction.given.items())
         return f"leave {sizes}, as in the example" if sizes else ""
 
     def after(self, way: str) -> str:
-        """A way out in words, and the declaration."""
+        """Text: a way out, and the declaration to paste."""
         if not self.text:
             return f"{way}: no declaration of these sizes that was tried gives a file that follows the module"
         return f"{way}{' (not tried)' if self.state == 'untried' else ''}:\n{self.text}"
@@ -271,14 +262,14 @@ def holds(
 
     It is run at sizes that the declaration promises and that are `allowed`, and at those `wanted`.
     """
-    args, kwargs = runs.inputs({})
-    program = None if trial.elsewhere else captured(runs.module, args, kwargs, trial.spec).program
+    call = replace(runs.call, spec=trial.spec)
+    program = None if trial.elsewhere else captured(call).program
     if program is None:
         return False
     file = files.of(program)
-    if file.failed is not None or numbers(file, read_declaration(runs.module, args, kwargs, trial.spec)):
+    if file.failed is not None:
         return False
-    graph, ran = Graph(runs, program, file), 0
+    graph, ran = Graph(runs, file), 0
     for sizes in itertools.chain(wanted, trial.promised(runs)):
         state = runs.at(sizes).state if allowed(sizes) else "unknown"
         if state == "fails" or (state == "runs" and graph.agrees(sizes) is False):
@@ -287,12 +278,3 @@ def holds(
         if ran == COMPARED:
             break
     return True
-
-
-def numbers(found: Written, declaration: Declaration) -> set[str]:
-    """Names of the declared sizes that the exported file has as fixed numbers in its inputs."""
-    assert found.proto is not None
-    inputs = {v.name: v.type.tensor_type.shape.dim for v in found.proto.graph.input}
-    given = [inputs.get(name, ()) for name in input_names(found.program)]
-    axes = (a for a in declaration.axes if a.index < len(given[a.leaf]))
-    return {n for a in axes if given[a.leaf][a.index].HasField("dim_value") for n in a.size.free}

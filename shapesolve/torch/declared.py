@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import keyword
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -18,9 +19,24 @@ from ..expr import Cond, Dim, ge, le, symbol
 _WORD = re.compile(r"\W+")
 
 
+@dataclass(frozen=True)
+class Call:
+    """A call of the exporter: a module, its example arguments, and its ``dynamic_shapes``."""
+
+    module: Any
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    spec: Any = None
+
+    @property
+    def combined(self) -> Any:
+        """The arguments by the names of the parameters."""
+        return _combine_args(self.module, self.args, self.kwargs)
+
+
 @dataclass(frozen=True, slots=True)
 class Root:
-    """A size that the declaration speaks of: a name with a range.
+    """A named size of the declaration, with its range.
 
     ``low`` and ``high`` are None where the declaration does not say. ``hint`` is ``AUTO`` or ``DYNAMIC`` for a dim
     that has no name of its own, else empty.
@@ -38,8 +54,8 @@ class Root:
 
     def conditions(self) -> list[Cond]:
         """Its range as conditions."""
-        low = [ge(self.dim, self.low)] if self.low is not None else []
-        return low + ([le(self.dim, self.high)] if self.high is not None else [])
+        bounds = ((ge, self.low), (le, self.high))
+        return [holds(self.dim, bound) for holds, bound in bounds if bound is not None]
 
     def __str__(self) -> str:
         bounds = bounds_text(self.low, self.high)
@@ -50,7 +66,7 @@ class Root:
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """One axis of one input that was declared dynamic: ``size`` in terms of the roots, e.g. ``2*_h``."""
+    """A dynamic axis of an input: ``size`` in terms of the roots, e.g. ``2*_h``."""
 
     leaf: int
     path: str
@@ -59,83 +75,68 @@ class Axis:
     example: int
     quoted: str = ""
 
-    @property
-    def where(self) -> str:
-        """``x.shape[1]``."""
-        return f"{self.path}.shape[{self.index}]"
-
 
 @dataclass(frozen=True)
 class Declaration:
-    """``dynamic_shapes`` of one call, parsed: its roots and axes, and their structure."""
+    """``dynamic_shapes`` of one call, parsed: its roots, axes and structure; `keys` are the inputs."""
 
     roots: Mapping[str, Root] = field(default_factory=dict)
     axes: tuple[Axis, ...] = ()
-    paths: tuple[str, ...] = ()
     keys: tuple[str, ...] = ()
     spec: Any = None
     leaves: Mapping[tuple[int, int], Axis] = field(default_factory=dict)
     """The axis of an entry, by the identity of the input's own part of ``dynamic_shapes`` and the entry's key."""
-
-    def axes_of(self, root: str) -> list[Axis]:
-        """The axes whose size depends on a root."""
-        return [a for a in self.axes if root in a.size.free]
 
     def at(self, leaf: int) -> Iterator[Axis]:
         """The declared axes of an input, by its position."""
         return (a for a in self.axes if a.leaf == leaf)
 
     def quote(self, root: str) -> str:
-        """The words that declared a root, and where: ``x.shape[0]: Dim('batch', min=1, max=64)``."""
-        found = self.axes_of(root)
+        """Text that declared a root, with its axis: ``x.shape[0]: Dim('batch', min=1, max=64)``."""
+        found = [a for a in self.axes if root in a.size.free]
         if not found:
             return str(self.roots[root])
         more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-        return f"{found[0].where}: {found[0].quoted}{more}"
+        return f"{found[0].path}.shape[{found[0].index}]: {found[0].quoted}{more}"
 
 
 def plain_path(path: Any) -> str:
-    """``x``, ``past[0][1]``: an input the way the forward method writes it."""
+    """Text of an input as the forward method writes it: ``x``, ``past[0][1]``."""
     text: str = pytree.keystr(path)
     match = re.match(r"\['([^']*)'\]", text)
     return f"{match[1]}{text[match.end() :]}" if match else text
 
 
-def read_declaration(
-    module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], dynamic_shapes: Any
-) -> Declaration:
+def read_declaration(call: Call) -> Declaration:
     """Reads ``dynamic_shapes`` together with the example arguments of a call.
 
     Raises whatever torch.export raises for a structure that does not fit (`torch._dynamo.exc.UserError`).
     """
-    combined = _combine_args(module, args, kwargs)
+    combined, spec = call.combined, call.spec
     leaves = pytree.tree_flatten_with_path(combined)[0]
     keys = tuple(pytree.keystr(path) for path, _ in leaves)
-    paths = tuple(plain_path(path) for path, _ in leaves)
-    reader = _Reader({k: i for i, k in enumerate(keys)}, {id(x): i for i, (_, x) in enumerate(leaves)}, paths)
-    if dynamic_shapes:
-        spec = dynamic_shapes
+    reader = _Reader([plain_path(path) for path, _ in leaves])
+    if spec:
         if isinstance(spec, (tuple, list)):
             spec = type(combined)(zip(combined, spec)) if isinstance(combined, dict) else spec
         _tree_map_with_path(reader.read, combined, spec, tree_name="inputs")
-    return Declaration(reader.roots, tuple(reader.axes), paths, keys, dynamic_shapes, reader.leaves)
+    return Declaration(reader.roots, tuple(reader.axes), keys, call.spec, reader.leaves)
 
 
 class _Reader:
-    def __init__(self, by_key: Mapping[str, int], by_id: Mapping[int, int], paths: tuple[str, ...]) -> None:
-        self.by_key, self.by_id, self.paths = by_key, by_id, paths
+    """Reads the entries of the inputs, one input after the other in the order of `paths`."""
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        self.paths, self.places = paths, itertools.count()
         self.roots: dict[str, Root] = {}
         self.axes: list[Axis] = []
         self.leaves: dict[tuple[int, int], Axis] = {}
 
     def read(self, path: Any, value: Any, spec: Any) -> None:
-        shape = getattr(value, "shape", None)
+        leaf, shape = next(self.places), getattr(value, "shape", None)
         if shape is None or not spec:
             return
         entries = spec.items() if isinstance(spec, dict) else enumerate(spec)
-        leaf = self.by_key.get(pytree.keystr(path))
-        if leaf is None:  # of a container that torch.export writes as a list
-            leaf = self.by_id[id(value)]
         for index, entry in entries:
             found = self.entry(entry, self.paths[leaf], index % len(shape) if len(shape) else index)
             if found is not None and -len(shape) <= index < len(shape):
@@ -145,7 +146,7 @@ class _Reader:
                 self.leaves.setdefault((id(spec), index), axis)
 
     def entry(self, entry: Any, path: str, index: int) -> tuple[Dim, str] | None:
-        """The size and the words of one entry; None when it is static."""
+        """The size and the text of one entry; None when it is static."""
         if isinstance(entry, TorchDim):
             return self.named(entry)
         hint = hint_of(entry)
@@ -179,33 +180,40 @@ def bounds_text(low: int | None, high: int | None) -> str:
 
 
 def bounds_of(dim: Any) -> tuple[int | None, int | None]:
-    """The bounds that a ``Dim`` states; None for one that it does not."""
-    low, high = (int(v) if isinstance(v, int) and 0 < v < 2**62 else None for v in (dim.min, dim.max))
-    return low, high
+    """The lower and upper bound of a ``Dim``; None for one that it does not state."""
+    return finite(dim.min) or None, finite(dim.max)
+
+
+def finite(bound: Any) -> int | None:
+    """A bound of PyTorch as a number; None if it bounds nothing."""
+    try:
+        value = int(bound)
+    except (TypeError, ValueError, OverflowError, AttributeError):
+        return None
+    return value if abs(value) < 2**62 else None
 
 
 # ---------------------------------------------------------------------- dynamic_shapes made
 
 
-def resolved(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], spec: Any) -> Any:
-    """``dynamic_shapes`` in plain containers, with dims for names."""
-    collected = hasattr(spec, "dynamic_shapes")  # torch.export.ShapesCollection, AdditionalInputs
-    return _plain(spec.dynamic_shapes(module, args, kwargs) if collected else spec)
+def resolved(call: Call) -> Call:
+    """The call with ``dynamic_shapes`` in plain containers, with dims for names."""
+    spec = call.spec
+    try:
+        if hasattr(spec, "dynamic_shapes"):  # torch.export.ShapesCollection, AdditionalInputs
+            spec = spec.dynamic_shapes(call.module, call.args, call.kwargs)
+    except ValueError:  # a collection that does not fit the call: torch.export says so
+        return call
+    return replace(call, spec=_plain(spec))
 
 
 def _plain(spec: Any) -> Any:
     if isinstance(spec, dict):
         return {k: _plain(v) for k, v in spec.items()}
-    children = _children(spec)
-    if children is not None:
-        return (tuple if isinstance(spec, tuple) else list)(map(_plain, children))
+    parts = pytree.tree_flatten(spec, is_leaf=lambda part: part is not spec)[0]
+    if len(parts) != 1 or parts[0] is not spec:
+        return (tuple if isinstance(spec, tuple) else list)(map(_plain, parts))
     return TorchDim(spec) if isinstance(spec, str) else spec
-
-
-def _children(value: Any) -> list[Any] | None:
-    """The parts of a container, one level down; None for a leaf."""
-    found = pytree.tree_flatten(value, is_leaf=lambda part: part is not value)[0]
-    return None if len(found) == 1 and found[0] is value else found
 
 
 def hint_of(entry: Any) -> str:
@@ -213,34 +221,24 @@ def hint_of(entry: Any) -> str:
     return str(getattr(getattr(entry, "type", None), "name", ""))
 
 
-def declared_axes(
-    module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], entry: Callable[[int, str, int, int], Any]
-) -> dict[str, Any]:
+def declared_axes(call: Call, entry: Callable[[int, str, int, int], Any]) -> dict[str, Any]:
     """``dynamic_shapes`` of a call, axis by axis. `entry` gets the input's position, its path, the axis and its size."""
-    combined = _combine_args(module, args, kwargs)
+    combined = call.combined
     paths = iter(enumerate(plain_path(path) for path, _ in pytree.tree_flatten_with_path(combined)[0]))
 
-    def made(value: Any) -> Any:
-        if isinstance(value, dict):
-            return {k: made(v) for k, v in value.items()}
-        children = _children(value)
-        if children is not None:
-            return (tuple if isinstance(value, tuple) else list)(map(made, children))
-        leaf, path = next(paths)
+    def made(path: Any, value: Any) -> Any:
+        leaf, text = next(paths)
         if not isinstance(value, torch.Tensor):
             return None
-        entries = {i: entry(leaf, path, i, int(n)) for i, n in enumerate(value.shape)}
+        entries = {i: entry(leaf, text, i, int(n)) for i, n in enumerate(value.shape)}
         return {i: e for i, e in entries.items() if e is not None}
 
-    return {name: made(value) for name, value in combined.items()}
+    found: dict[str, Any] = _tree_map_with_path(made, combined)
+    return found
 
 
 def from_dynamic_axes(
-    module: Any,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    axes: Mapping[str, Mapping[int, str] | Sequence[int]],
-    names: Sequence[str] = (),
+    call: Call, axes: Mapping[str, Mapping[int, str] | Sequence[int]], names: Sequence[str] = ()
 ) -> tuple[dict[str, Any], list[str]]:
     """``dynamic_shapes`` for ``dynamic_axes`` of the older exporter, and the names of no input.
 
@@ -261,7 +259,7 @@ def from_dynamic_axes(
             text = f"{text}_{leaf}_{axis}"
         return TorchDim(text)
 
-    spec = declared_axes(module, args, kwargs, entry)
+    spec = declared_axes(call, entry)
     return spec, [n for n in axes if n not in used]
 
 

@@ -10,10 +10,12 @@ import logging
 import re
 import sys
 import threading
+import traceback
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+from unittest.mock import patch
 
 import onnx
 import torch
@@ -22,17 +24,18 @@ from torch.export import _trace, dynamic_shapes
 from torch.fx.experimental.symbolic_shapes import ConstraintViolationError, ShapeEnv
 from torch.onnx import _flags as onnx_flags
 from torch.onnx._internal.exporter import _capture_strategies, _flags
+from torch.onnx.errors import OnnxExporterError
 from torch.utils._sympy.value_ranges import ValueRangeError
 
 from ..dynamic.generalize_model import generalize
 from ..dynamic.verify import verify_exports
-from .declared import read_declaration
-from .limits import MAX_GUARDS
+from .declared import Call, read_declaration
+from .limits import MAX_GUARDS, MAX_MESSAGE
 from .places import NOWHERE, Origin, Place, is_foreign, module_names, place_of
 
 
 class Watch:
-    """Remembers the Python stack at every guard that torch.export makes while it is active.
+    """Records the Python stack of every guard that torch.export makes while active.
 
     PyTorch keeps only the innermost frame of its own code with a guard (`SLoc`), which is seldom the module's line.
     """
@@ -57,11 +60,8 @@ class Watch:
                 self._seen[id(location)] = (location, self._look())
             return location
 
-        ShapeEnv._get_sloc = noting
-        try:
+        with patch.object(ShapeEnv, "_get_sloc", noting):
             yield self
-        finally:
-            ShapeEnv._get_sloc = make
 
     def _look(self) -> Origin:
         """The frames of the module's own code, and the innermost module, from the running stack."""
@@ -111,7 +111,7 @@ def as_module(module: Any) -> Any:
 
 @dataclass(frozen=True)
 class Captured:
-    """An exporter's program (None if it made none), who watched, and its refusal of the declaration."""
+    """The exported program (None if there is none), its watched guards, and the refusal."""
 
     program: Any
     watch: Watch
@@ -123,7 +123,7 @@ class _Stop(BaseException):
 
 
 class _OwnError(BaseException):
-    """An error of this package, on its way through code that takes every exception for one of a module."""
+    """Carries an error of this package through code that catches every exception."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__()
@@ -152,26 +152,19 @@ def own_errors_raised() -> Iterator[None]:
 _REPLACING = threading.RLock()
 
 
-def captured(
-    module: Any,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    spec: Any,
-    *,
-    free: bool = False,
-) -> Captured:
-    """The program that `torch.onnx.export` captures of a module, with its own settings.
+def captured(call: Call, *, free: bool = False) -> Captured:
+    """The program that `torch.onnx.export` captures of a call, with its own settings.
 
     After a refusal the exporter goes on with the declaration that the refusal suggests. With fewer dynamic sizes that is no
     success here. With `free` a refusal that comes after the trace stands beside the program that was traced, and conditions
     on sizes are guards, with their lines, where the exporter makes them assertions of the graph.
     """
-    watch = Watch(module)
+    watch = Watch(call.module)
     refusals: list[Exception] = []
     refine, mine = dynamic_shapes.refine_dynamic_shapes_from_suggested_fixes, threading.get_ident()
     hold = _trace.produce_guards_and_solve_constraints
     deferred = onnx_flags.PREFER_DEFERRED_RUNTIME_ASSERTS_OVER_GUARDS
-    declared = 0 if free else len(read_declaration(module, args, kwargs, spec).axes)
+    declared = 0 if free else len(read_declaration(call).axes)
 
     def holding(*args: Any, **kwargs: Any) -> None:
         try:
@@ -189,7 +182,7 @@ def captured(
         refusals.extend([error] if isinstance(error, Exception) else [])
         found = refine(message, shapes)
         with own_errors():
-            if len(read_declaration(module, args, kwargs, found).axes) < declared:
+            if len(read_declaration(replace(call, spec=found)).axes) < declared:
                 raise _Stop
         return found
 
@@ -197,30 +190,32 @@ def captured(
         failed: list[Exception] = []
         for strategy in _capture_strategies.CAPTURE_STRATEGIES:
             refusals.clear()
-            result = strategy(verbose=False)(module, args, kwargs, spec)
+            result = strategy(verbose=False)(call.module, call.args, call.kwargs, call.spec)
             if result.exported_program is not None:
                 return Captured(result.exported_program, watch, refusals[0] if refusals and free else None)
             failed += [*refusals[:1], result.exception]
         return Captured(None, watch, failed[0])
 
-    with own_errors_raised(), _REPLACING, quiet(), watch.active(), _fresh_kernels():
-        dynamic_shapes.refine_dynamic_shapes_from_suggested_fixes = refined
-        _trace.produce_guards_and_solve_constraints = holding
-        onnx_flags.PREFER_DEFERRED_RUNTIME_ASSERTS_OVER_GUARDS = deferred and not free
+    with (
+        own_errors_raised(),
+        _REPLACING,
+        quiet(),
+        watch.active(),
+        _fresh_kernels(),
+        patch.object(dynamic_shapes, "refine_dynamic_shapes_from_suggested_fixes", refined),
+        patch.object(_trace, "produce_guards_and_solve_constraints", holding),
+        patch.object(onnx_flags, "PREFER_DEFERRED_RUNTIME_ASSERTS_OVER_GUARDS", deferred and not free),
+    ):
         try:
             found: Captured = _flags.set_onnx_exporting_flag(run)()
         except _Stop:
             return Captured(None, watch, refusals[0])
-        finally:
-            dynamic_shapes.refine_dynamic_shapes_from_suggested_fixes = refine
-            _trace.produce_guards_and_solve_constraints = hold
-            onnx_flags.PREFER_DEFERRED_RUNTIME_ASSERTS_OVER_GUARDS = deferred
     return found
 
 
 @contextlib.contextmanager
 def _fresh_kernels() -> Iterator[None]:
-    """PyTorch's cached choice of kernels for recurrent layers, dropped before a trace and behind it.
+    """Clears PyTorch's cached kernels of recurrent layers before a trace and after it.
 
     `torch.onnx.export` traces them as loops of any length, unless an export before has cached the unrolled kernel.
     """
@@ -236,9 +231,9 @@ def _fresh_kernels() -> Iterator[None]:
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Without what the exporters print; what matters comes as an exception or is in the model."""
-    names = ("torch", "torch.onnx", "torch.export", "torch._export", "onnxscript")
-    before = [(logger, logger.level, logger.disabled) for logger in map(logging.getLogger, names)]
+    """Suppresses what the exporters print and log."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
     try:
         with (
             warnings.catch_warnings(),
@@ -246,14 +241,9 @@ def quiet() -> Iterator[None]:
             contextlib.redirect_stderr(io.StringIO()),
         ):
             warnings.simplefilter("ignore")
-            for logger, _, _ in before:
-                logger.disabled = True
-                logger.setLevel(logging.CRITICAL)
             yield
     finally:
-        for logger, level, disabled in before:
-            logger.setLevel(level)
-            logger.disabled = disabled
+        logging.disable(before)
 
 
 # ---------------------------------------------------------------------- the file
@@ -261,16 +251,17 @@ def quiet() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Written:
-    """A model written of `source`, with the decomposed `program`, or the error of the exporter.
+    """A written model with its decomposed `program`, or the error of the exporter.
 
     If the first attempt failed and another did not, it has the error, the model, and the `change` of the call that helped.
+    `blamed` is the call that the error names, if it does.
     """
 
-    source: Any
     program: Any = None
     proto: onnx.ModelProto | None = None
     failed: Exception | None = None
     change: str = ""
+    blamed: Any = None
 
 
 _WITHOUT_OPTIMIZER = "write it without the exporter's optimizer: `torch.onnx.export(..., optimize=False)`"
@@ -281,21 +272,65 @@ _DECOMPOSED = (
 
 
 def written(program: Any, opset: int | None) -> Written:
-    """The ONNX model of a program, if need be after a change of the call."""
-    first: Exception | None = None
-    for change, optimize in (("", True), (_WITHOUT_OPTIMIZER, False), (_DECOMPOSED, True)):
-        try:
-            with quiet():
-                given = program.run_decompositions() if change is _DECOMPOSED else program
-                found = torch.onnx.export(
-                    given, dynamo=True, opset_version=opset, optimize=optimize, verbose=False
-                )
-        except Exception as error:  # whatever the exporter raises is what there is to report
-            first = first or error
-        else:
-            assert found is not None
-            return Written(program, found.exported_program, found.model_proto, first, change)
-    return Written(program, failed=first)
+    """The ONNX model of a program, if need be after a change of the call that may help."""
+    try:
+        return _exported(program, opset)
+    except Exception as error:  # whatever the exporter raises is what there is to report
+        failed = error
+    blamed = next(_blamed_calls(failed), None)
+    translated = not isinstance(failed, OnnxExporterError)  # only the optimizer has other errors
+    decomposes = blamed is not None and blamed.target in torch.export.default_decompositions()
+    found = Written(failed=failed, blamed=blamed)
+    if not translated and not decomposes:  # the other calls fail in the same way
+        return found
+    try:
+        with quiet():
+            given = program if translated else program.run_decompositions()
+        again = _exported(given, opset, optimize=not translated)
+    except Exception:  # the first error is the one to report
+        return found
+    change = _WITHOUT_OPTIMIZER if translated else _DECOMPOSED
+    return replace(again, failed=failed, change=change, blamed=blamed)
+
+
+def _exported(program: Any, opset: int | None, *, optimize: bool = True) -> Written:
+    with quiet():
+        found = torch.onnx.export(program, dynamo=True, opset_version=opset, optimize=optimize, verbose=False)
+    assert found is not None
+    return Written(found.exported_program, found.model_proto)
+
+
+def chain(error: BaseException) -> Iterator[BaseException]:
+    """An error and its causes, outermost first."""
+    seen: set[int] = set()
+    current: BaseException | None = error
+    while current is not None and id(current) not in seen:
+        seen.add(id(current))
+        yield current
+        current = current.__cause__ or current.__context__
+
+
+def _blamed_calls(error: BaseException) -> Iterator[Any]:
+    """Calls that an exporter's error names, by their own name or by that of a parameter.
+
+    They are searched in the programs that the frames of the error hold, decomposed ones first.
+    """
+    causes = list(chain(error))
+    frames = [frame for cause in causes for frame, _ in traceback.walk_tb(cause.__traceback__)]
+    held = (value for frame in reversed(frames) for value in frame.f_locals.values())
+    for program in (value for value in held if isinstance(value, torch.export.ExportedProgram)):
+        nodes = {node.name: node for node in program.graph.nodes}
+        parameters = {s.target: s.arg.name for s in program.graph_signature.input_specs if s.target}
+        for words in (str(cause)[:MAX_MESSAGE] for cause in causes):
+            named = (nodes.get(next(filter(None, names))) for names in _BLAMED.findall(words))
+            yield from (node for node in named if node is not None and node.op == "call_function")
+            for target in re.findall(r"target ([\w.]+)", words):
+                node = nodes.get(parameters.get(target, ""))
+                yield from list(node.users)[:1] if node is not None else ()
+
+
+#: names of calls in the exporter's errors: the first two of torch.onnx, the last of onnxscript's optimizer
+_BLAMED = re.compile(r"translating node %(\w+)|%(\w+) :|for node '(?:node_)?(\w+)'")
 
 
 class Files:
@@ -316,23 +351,19 @@ class Files:
 def _calls(program: Any) -> str:
     """The inputs and calls of a program without its checks, with numbers for symbols."""
     graph = copy.deepcopy(program.graph)
-    for node in reversed([n for n in graph.nodes if n.op == "call_function" and is_check(n.target)]):
-        graph.erase_node(node)
-    graph.eliminate_dead_code()
+    graph.eliminate_dead_code(_keeps)
     values = (node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder")
     shapes = [tuple(value.shape) for value in values if isinstance(value, torch.Tensor)]
     symbols: dict[str, str] = {}
     return _SYMBOL.sub(lambda m: symbols.setdefault(m[0], f"s{len(symbols)}"), f"{shapes} {graph}")
 
 
-_CHECKS = ("_assert", "sym_constrain_range", "_check")
 _SYMBOL = re.compile(r"\b[su]\d+\b")
 
 
-def is_check(target: Any) -> bool:
-    """True if an operator only checks and has no result."""
-    name = getattr(getattr(target, "_schema", None), "name", "") or getattr(target, "__name__", "")
-    return bool(name.rpartition("::")[2].startswith(_CHECKS))
+def _keeps(node: Any) -> bool:
+    """True unless a node without users only computes or checks something."""
+    return node.op != "call_function" or getattr(getattr(node.target, "_schema", None), "is_mutable", False)
 
 
 # ---------------------------------------------------------------------- one model of several exports

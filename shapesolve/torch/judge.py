@@ -1,21 +1,21 @@
-"""Turns restrictions into findings. Each has the declaration, the resulting condition, the line, and text to paste."""
+"""Turns restrictions into findings with a line, the declaration, the condition, and a remedy."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ..expr import Cond
 from ..expr.sizes import sizes_text
-from .causes import cause_of
 from .correction import Advice
 from .declared import Declaration
 from .limits import MAX_SHOWN
 from .outcome import Restriction
-from .places import NOWHERE, Origin, Origins, SourceFinding
-from .programs import Guard, guards_behind
-from .running import SizeItems
-from .verdicts import Confirmed
+from .places import NOWHERE, Origin, Origins, Place, SourceFinding, read_trace, trace_of
+from .programs import GUARD, Guard
+from .refusal import first_line, own_words
 
 _CODES = {"fixed": "SS601", "tied": "SS602", "restricted": "SS603", "range": "SS604"}
 
@@ -29,56 +29,82 @@ class Judge:
         guards: Sequence[Guard],
         program: Any,
         origins: Origins,
-        *,
-        refused: bool,
+        advice: Advice,
+        refusal: Exception | None,
     ) -> None:
         self.declaration, self.guards, self.program = declaration, guards, program
-        self.origins, self.refused = origins, refused
+        self.origins, self.advice, self.refused = origins, advice, refusal is not None
+        self.fallback = Origin(read_trace(own_words(refusal))) if refusal is not None else NOWHERE
 
-    def finding(self, restriction: Restriction, advice: Advice, tried: Confirmed) -> SourceFinding:
-        """The finding of one restriction. `tried` is the result of testing it."""
-        origin, nodes = self._origin(restriction, tried)
-        roots = [self.declaration.roots[n] for n in restriction.roots]
-        code = self._code(restriction, tried)
-        sizes = tried.sizes or restriction.counterexample
-        notes = [f"declared: {self.declaration.quote(r.name)}" for r in roots]
-        notes.append(f"came out: {restriction.term.text}, {self._who(restriction, nodes)}")
-        if sizes:
-            notes += _refuted(restriction, sizes, tried)
-        else:
-            notes.append(f"not decided: {restriction.proof!r}")
+    def finding(self, restriction: Restriction) -> SourceFinding:
+        """The finding of one restriction, after it was tried."""
+        origin, nodes = self._origin(restriction)
+        notes = [f"came out: {restriction.term.text}, {_needed_by(restriction, nodes)}"]
+        notes += _refuted(restriction) if restriction.sizes else [f"not decided: {restriction.proof!r}"]
         cause = cause_of(restriction.term.cond, origin, self.program) if restriction.kind == "fixed" else None
-        if cause is not None:
-            notes.append(
-                f"it meets the declared size at {origin.place}: {origin.place.code if origin.place else ''}"
-            )
-        return SourceFinding(
-            code,
-            self._title(restriction, tried),
-            nodes[0] if nodes else "",
+        if cause is not None and origin.place is not None:
+            notes.append(f"it meets the declared size at {origin.place}: {origin.place.code}")
+        return self._found(
+            self._code(restriction),
+            self._title(restriction),
+            restriction,
+            notes,
+            node=nodes[0] if nodes else "",
             nodes=nodes,
-            notes=tuple(notes),
-            help=self._help(restriction, advice, tried),
+            help=self._help(restriction),
             origin=cause or origin,
-            declared="; ".join(self.declaration.quote(r.name) for r in roots),
-            term=restriction.term.text,
-            counterexample=sizes,
-            verdict=tried.verdict,
+            verdict=restriction.tried.verdict,
         )
 
-    def _code(self, restriction: Restriction, tried: Confirmed) -> str:
+    def ruled_out(self, restriction: Restriction) -> SourceFinding:
+        """The finding of a guard that rules out sizes at which the module runs."""
+        notes = [f"guard: {restriction.term.text}"]
+        title = f"torch.export's trace rules out sizes with {~restriction.term.cond}"
+        if restriction.tried.runs:
+            title += ", where the module runs"
+            same = ", and the exported graph gives the same" if restriction.tried.verdict == "tracer" else ""
+            notes.append(f"tried: at {sizes_text(restriction.sizes)} the module runs{same}")
+        else:
+            title += "; whether the module runs there was not found out"
+        help = self.advice.after("to export all the same, leave it to torch.export")
+        origin = self._origin(restriction)[0]
+        return self._found("SS610", title, restriction, notes, help=help, origin=origin, verdict="tracer")
+
+    def unexplained(self, finding: SourceFinding) -> SourceFinding:
+        """The finding of a failure at run time, with a declaration that avoids it."""
+        if not self.advice.text:
+            return finding
+        way = "mend the line, or declare only sizes that run" if finding.verdict == "module" else "declare it"
+        return replace(finding, help=self.advice.after(self.advice.kept or way))
+
+    def _found(
+        self, code: str, title: str, restriction: Restriction, notes: Sequence[str], **more: Any
+    ) -> SourceFinding:
+        """A finding with what was declared of the sizes of a restriction."""
+        declared = [self.declaration.quote(n) for n in restriction.roots]
+        return SourceFinding(
+            code,
+            title,
+            notes=(*(f"declared: {d}" for d in declared), *notes),
+            declared="; ".join(declared),
+            term=restriction.term.text,
+            counterexample=restriction.sizes,
+            **more,
+        )
+
+    def _code(self, restriction: Restriction) -> str:
         roots = [self.declaration.roots[n] for n in restriction.roots]
-        told_by_torch = restriction.guarded and self.refused
+        refused = restriction.guarded and self.refused
         undecided = not restriction.counterexample
-        if (undecided or (restriction.kind == "range" and restriction.beyond)) and not told_by_torch:
+        if (undecided or (restriction.kind == "range" and restriction.beyond)) and not refused:
             return "SS605"
-        promised = tried.verdict == "module" and all(r.hint == "DYNAMIC" for r in roots)
+        promised = restriction.tried.verdict == "module" and all(r.hint == "DYNAMIC" for r in roots)
         if all(r.hint for r in roots) and not promised and not (self.refused and restriction.kind == "fixed"):
             return "SS606"
         return _CODES[restriction.kind]
 
-    def _title(self, restriction: Restriction, tried: Confirmed) -> str:
-        names = " and ".join(f"`{n}`" for n in restriction.roots)
+    def _title(self, restriction: Restriction) -> str:
+        names, tried = " and ".join(f"`{n}`" for n in restriction.roots), restriction.tried
         many, at = len(restriction.roots) > 1, f"at {sizes_text(tried.sizes)}, which is declared"
         if tried.verdict == "module" and tried.runs:
             return f"the module fails {at}"
@@ -95,59 +121,18 @@ class Judge:
             return f"the range declared for {names} is too wide: {only}"
         return f"{names} {'were' if many else 'was'} declared dynamic, but {only}"
 
-    def _who(self, restriction: Restriction, nodes: tuple[str, ...]) -> str:
-        if restriction.guarded:
-            return "a guard of torch.export"
-        more = " …" if len(nodes) > MAX_SHOWN else ""
-        return f"needed by {', '.join(nodes[:MAX_SHOWN]) or 'the graph'}{more}"
-
-    def ruled_out(self, restriction: Restriction, advice: Advice, tried: Confirmed) -> SourceFinding:
-        """A guard of torch.export's trace, which keeps sizes out at which the module runs."""
-        origin, _ = self._origin(restriction, tried)
-        sizes = tried.sizes or restriction.counterexample
-        declared = [self.declaration.quote(n) for n in restriction.roots]
-        notes = [f"declared: {d}" for d in declared]
-        notes.append(f"guard: {restriction.term.text}")
-        title = f"torch.export's trace rules out sizes with {~restriction.term.cond}"
-        if tried.verdict == "tracer":
-            title += ", where the module runs"
-            notes.append(
-                f"tried: at {sizes_text(sizes)} the module runs, and the exported graph gives the same"
-            )
-        else:
-            title += "; whether the module runs there was not found out"
-        return SourceFinding(
-            "SS610",
-            title,
-            notes=tuple(notes),
-            help=advice.after("to export all the same, leave it to torch.export"),
-            origin=origin,
-            declared="; ".join(declared),
-            term=restriction.term.text,
-            counterexample=sizes,
-            verdict="tracer",
-        )
-
-    def unexplained(self, finding: SourceFinding, advice: Advice) -> SourceFinding:
-        """A failure at run time with a declaration that avoids it."""
-        if not advice.text:
-            return finding
-        way = "mend the line, or declare only sizes that run" if finding.verdict == "module" else "declare it"
-        return replace(finding, help=advice.after(advice.kept or way))
-
-    def _help(self, restriction: Restriction, advice: Advice, tried: Confirmed) -> str:
-        correction = advice.correction
+    def _help(self, restriction: Restriction) -> str:
+        advice, kind = self.advice, restriction.kind
         if not advice.text:
             return advice.after("lift it in the code")
         if advice.kept:
             return advice.after(f"lift it in the code, or {advice.kept}")
-        speechless = str(restriction.term.cond) in correction.left_out
-        if speechless or all(correction.fits[n].hint for n in restriction.roots):
+        speechless = str(restriction.term.cond) in advice.correction.left_out
+        if speechless or all(advice.correction.fits[n].hint for n in restriction.roots):
             why = "dynamic_shapes has no words for this: " if speechless else ""
-            return advice.after(
-                f"{why}lift it in the code, or let torch.export find it out and make callers keep to it"
-            )
-        if restriction.kind == "fixed" and tried.verdict == "graph":
+            way = "lift it in the code, or let torch.export find it out and make callers keep to it"
+            return advice.after(why + way)
+        if kind == "fixed" and restriction.tried.verdict == "graph":
             return advice.after(
                 "write the line in another way, as its graph holds for this size only; or declare it"
             )
@@ -155,26 +140,113 @@ class Judge:
             "fixed": "compute the size from the input's shape; or declare what is true",
             "range": "declare the limit, or lift it",
         }
-        return advice.after(ways.get(restriction.kind, "declare it"))
+        return advice.after(ways.get(kind, "declare it"))
 
-    def _origin(self, restriction: Restriction, tried: Confirmed) -> tuple[Origin, tuple[str, ...]]:
-        """The line that fails, or else that of the guard or of the nodes, and the nodes."""
-        nodes = () if restriction.guarded else restriction.term.nodes
-        behind = [g for g in guards_behind(restriction.term.nodes, self.guards) if g.origin.trace]
-        if tried.failed is not None and tried.failed.origin.trace:
-            return tried.failed.origin, nodes
+    def _origin(self, restriction: Restriction) -> tuple[Origin, tuple[str, ...]]:
+        """The origin of the failure, else of the guard, the nodes or the refusal; and the nodes."""
+        nodes, failed = () if restriction.guarded else restriction.term.nodes, restriction.tried.failed
+        if failed is not None and failed.origin.trace:
+            return failed.origin, nodes
+        labels = (n for n in restriction.term.nodes if n.startswith(GUARD))
+        guards = [self.guards[int(n.removeprefix(GUARD))] for n in labels]
+        behind = [g for g in guards if g.origin.trace]
         alike = sorted(behind, key=lambda g: g.cond is None or g.cond.kind != restriction.term.cond.kind)
         found = [g.origin for g in alike] or [o for o in map(self.origins.of, nodes) if o]
+        found += [self.fallback] if self.fallback.trace else []
         return next((o for o in found if o.trace), found[0] if found else NOWHERE), nodes
 
 
-def _refuted(restriction: Restriction, sizes: SizeItems, tried: Confirmed) -> list[str]:
+def _needed_by(restriction: Restriction, nodes: tuple[str, ...]) -> str:
+    if restriction.guarded:
+        return "a guard of torch.export"
+    more = " …" if len(nodes) > MAX_SHOWN else ""
+    return f"needed by {', '.join(nodes[:MAX_SHOWN]) or 'the graph'}{more}"
+
+
+def _refuted(restriction: Restriction) -> list[str]:
     """Notes on the test of a refutation."""
-    at = f"refuted: {sizes_text(sizes)} is within the declaration"
+    tried = restriction.tried
+    at = f"refuted: {sizes_text(restriction.sizes)} is within the declaration"
     if tried.failed is not None:
-        notes = [f"{at}, and the module fails there: {tried.failed.words.partition(chr(10))[0]}"]
+        notes = [f"{at}, and the module fails there: {first_line(tried.failed.words)}"]
         runs = "; ".join(map(sizes_text, tried.runs[:MAX_SHOWN]))
         return [*notes, f"it runs at {runs}"] if runs else notes
     if tried.verdict == "graph":
         return [f"{at}; the module runs there, and the exported graph fails or computes something else"]
     return [f"{at}, but torch.export rules it out" if restriction.guarded else f"{at} and does not run"]
+
+
+# ---------------------------------------------------------------------- the line that wrote a number
+
+
+def cause_of(cond: Cond, failing: Origin, program: Any) -> Origin | None:
+    """Origin of the call that writes the only size that runs as a number, before the failing line.
+
+        positions = torch.arange(10)             # the cause
+        return x + self.table(positions)         # where a sequence of another length fails
+
+    None if the failing line has it itself, or no such call is found. `program` is the exported program.
+    """
+    number = _only_size(cond)
+    if number is None or program is None or failing.place is None or _contains(failing.place, number):
+        return None
+    for node in _upstream(failing.place, program):
+        shape = tuple(getattr(node.meta.get("val"), "shape", ()))
+        trace = trace_of(node)
+        if number not in shape or _is_axis(node, number) or _splits(node, shape, number):
+            continue
+        if trace and _contains(trace[-1], number):
+            return Origin(trace, failing.module, failing.kind)
+    return None
+
+
+def _only_size(cond: Cond) -> int | None:
+    """The number n of ``x == n``."""
+    if cond.kind != "==" or len(cond.free) != 1 or len(cond.args[0].terms) != 1:
+        return None
+    factor = cond.args[0].terms[0][1]
+    return int(-cond.args[0].const // factor)
+
+
+def _upstream(place: Place, program: Any) -> Iterator[Any]:
+    """The calls that feed a line, nearest first, including its own."""
+    calls = [(n, trace_of(n)) for n in program.graph.nodes if n.op == "call_function"]
+    at = (place.file, place.line)
+    waiting = [n for n, trace in calls if trace and (trace[-1].file, trace[-1].line) == at]
+    seen = set(waiting)
+    while waiting:
+        node = waiting.pop(0)
+        yield node
+        for source in node.all_input_nodes:
+            if source not in seen and source.op == "call_function":
+                seen.add(source)
+                waiting.append(source)
+
+
+def _contains(place: Place, number: int) -> bool:
+    """True if the line contains the number, not counted from the end (``transpose(-1, -2)``)."""
+    found = re.finditer(rf"(?<![\w.]){number}(?![\w.])", place.code)
+    return any(not re.search(r"(^|[(\[{,:=])\s*-$", place.code[: m.start()].rstrip()) for m in found)
+
+
+def _is_axis(node: Any, number: int) -> bool:
+    """True if the number is an axis of a call, as in ``transpose(1, 2)``. Sizes are SymInt in a schema, axes are int."""
+    schema = getattr(node.target, "_schema", None)
+    if schema is None:
+        return False
+    given = zip((a.name for a in schema.arguments), node.args)
+    axes = re.findall(r"\bint(?:\[\d*\])?\??\s(\w+)", str(schema))
+    return any(number == v or (isinstance(v, (list, tuple)) and number in v) for n, v in given if n in axes)
+
+
+def _splits(node: Any, shape: Sequence[Any], number: int) -> bool:
+    """True if a call splits another size into the number and others, as heads of channels."""
+    for source in node.all_input_nodes:
+        # as text: the comparison of a symbolic size may make a guard
+        given, made = [*map(str, getattr(source.meta.get("val"), "shape", ()))], [*map(str, shape)]
+        for end in (0, -1):
+            while given and made and given[end] == made[end]:
+                del given[end], made[end]
+        if given and len(made) > len(given) and str(number) in made and str(number) not in given:
+            return True
+    return False

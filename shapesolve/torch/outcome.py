@@ -16,13 +16,32 @@ from ..propagate.log import ConstraintSet
 from ..solve.contract.contract import Term
 from ..solve.proof import Proof, Prover, Refuted
 from .declared import Declaration, Root
+from .places import Verdict
+from .running import Ran, SizeItems
 
 Kind = Literal["fixed", "tied", "range", "restricted"]
 
 
 @dataclass(frozen=True, slots=True)
+class Confirmed:
+    """Result of running the module and its graph at sizes that a condition rules out.
+
+    Attributes:
+        verdict: whose fault it is; unknown where the module could not be run there.
+        sizes: the sizes at which it shows, all others as in the example.
+        failed: the run that failed, with its line, when the module does.
+        runs: ruled out by the condition, and the module runs there all the same.
+    """
+
+    verdict: Verdict = "unknown"
+    sizes: SizeItems = ()
+    failed: Ran | None = None
+    runs: tuple[SizeItems, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Restriction:
-    """A condition that came out and that the declaration does not promise.
+    """A condition of the export that the declaration does not imply.
 
     Attributes:
         term: the condition, with everything that needs it.
@@ -30,6 +49,7 @@ class Restriction:
         proof: does the declaration imply it? Here always `Refuted` (with sizes that break it) or `Unknown`.
         beyond: the broken bound is one that the declaration does not state at all.
         guarded: torch.export itself made it a condition; else the graph needs it and nothing says so.
+        tried: the result of running at sizes that it rules out.
     """
 
     term: Term
@@ -38,13 +58,19 @@ class Restriction:
     proof: Proof
     beyond: bool = False
     guarded: bool = False
+    tried: Confirmed = Confirmed()
 
     @property
-    def counterexample(self) -> tuple[tuple[str, int], ...]:
-        """Sizes within the declaration at which it does not run."""
+    def counterexample(self) -> SizeItems:
+        """Declared sizes that break the condition, from the proof."""
         if not isinstance(self.proof, Refuted):
             return ()
         return tuple((r, self.proof.counterexample[r]) for r in self.roots if r in self.proof.counterexample)
+
+    @property
+    def sizes(self) -> SizeItems:
+        """Declared sizes that break the condition: those of a run, or else of the proof."""
+        return self.tried.sizes or self.counterexample
 
 
 @dataclass(frozen=True)
@@ -65,7 +91,7 @@ class SizeOutcome:
 
 
 class Comparison:
-    """Holds terms of a contract against the declared ranges."""
+    """Compares terms of a contract with the declared ranges."""
 
     def __init__(self, declaration: Declaration, rlimit: int, given: Iterable[Cond] = ()) -> None:
         self.declaration, self.rlimit, self.given = declaration, rlimit, tuple(given)
@@ -94,7 +120,7 @@ class Comparison:
 
     @cached_property
     def _prover(self) -> Prover:
-        """Knows the declared ranges, that no size is 0, and the conditions given."""
+        """Prover under the declared ranges, sizes of at least 1, and the conditions given."""
         roots = self.declaration.roots.values()
         conds = [c for root in roots for c in (*root.conditions(), ge(root.dim, 1))]
         rows = [Constraint(c, "requirement", Origin("", "", "declared")) for c in (*conds, *self.given)]
@@ -107,7 +133,7 @@ class Comparison:
 
 
 def classify(cond: Cond) -> Kind:
-    """The effect of a condition on its sizes: fixed, tied, range or restricted."""
+    """Kind of a condition, by its effect on sizes: fixed, tied, range or restricted."""
     kind = kind_of(cond)
     if kind == "equality":
         return "fixed" if len(cond.free) == 1 else "tied"
@@ -117,7 +143,7 @@ def classify(cond: Cond) -> Kind:
 
 
 def bound_sides(cond: Cond) -> dict[str, str]:
-    """For ``a*x + b*y + c >= 0``: which symbols it bounds from below, which from above."""
+    """For ``a*x + b*y + c >= 0``: the symbols bounded from below, and those from above."""
     if cond.kind != ">=":
         return {}
     sides: dict[str, str] = {}

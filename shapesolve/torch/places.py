@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import linecache
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from traceback import walk_tb
@@ -20,11 +20,10 @@ import torch
 
 from ..explain.finding import Finding
 from ..model import Node
+from ..model.read import all_nodes
 from .limits import MAX_READ
 
 _PREFIX = "pkg.torch.onnx."
-#: the entry of a node's metadata that has its stack
-STACK_TRACE = f"{_PREFIX}stack_trace"
 _FRAME = re.compile(r'File "([^"\n]+)", line (\d+), in (\S+)(?:\n[ \t]+([^\n]*))?')
 _TORCH = str(Path(torch.__file__).parent) + "/"
 _OURS = str(Path(__file__).parent) + "/"
@@ -66,7 +65,7 @@ NOWHERE = Origin()
 
 
 def shown_path(file: str) -> str:
-    """Relative to the working directory where it is inside, as compilers print it."""
+    """Path relative to the working directory if inside it, as compilers print it."""
     try:
         return str(Path(file).relative_to(Path.cwd()))
     except ValueError:
@@ -76,11 +75,6 @@ def shown_path(file: str) -> str:
 def is_foreign(file: str) -> bool:
     """True if the file belongs to PyTorch, its exporter's packages, this package or the interpreter."""
     return file.startswith((_TORCH, _OURS, "<")) or any(name in file for name in _EXPORTER)
-
-
-def own_frames(places: Iterable[Place]) -> tuple[Place, ...]:
-    """The frames outside of PyTorch, in their order."""
-    return tuple(p for p in places if not is_foreign(p.file))
 
 
 def place_of(frame: FrameType, line: int) -> Place:
@@ -96,7 +90,7 @@ def module_names(module: Any) -> dict[int, tuple[str, str]]:
 
 
 def origin_of_error(error: BaseException, names: Mapping[int, tuple[str, str]] = {}) -> Origin:
-    """The module's own lines on the way to an error, and the innermost of the modules that are named."""
+    """The module's own lines that led to an error, and the innermost named module."""
     trace: list[Place] = []
     found = ("", "")
     for frame, line in walk_tb(error.__traceback__):
@@ -109,13 +103,18 @@ def origin_of_error(error: BaseException, names: Mapping[int, tuple[str, str]] =
 def read_trace(text: str) -> tuple[Place, ...]:
     """The frames of a stack trace that Python printed, without those of PyTorch."""
     found = (Place(f, int(n), fn, (code or "").strip()) for f, n, fn, code in _FRAME.findall(text[:MAX_READ]))
-    return own_frames(found)
+    return tuple(place for place in found if not is_foreign(place.file))
+
+
+def trace_of(call: Any) -> tuple[Place, ...]:
+    """The frames of a call in an exported program."""
+    return read_trace(call.meta.get("stack_trace", "") or "")
 
 
 def origin_of(node: Node) -> Origin:
     """The origin of a node as recorded by the exporter."""
     meta = node.metadata
-    trace = read_trace(meta.get(STACK_TRACE, ""))
+    trace = read_trace(meta.get(f"{_PREFIX}stack_trace", ""))
     scopes = _names(meta.get(f"{_PREFIX}name_scopes", ""))
     kinds = _names(meta.get(f"{_PREFIX}class_hierarchy", ""))
     if scopes:
@@ -139,7 +138,7 @@ class Origins:
 
     def __init__(self, nodes: Iterable[Node]) -> None:
         self._nodes: dict[str, Node] = {}
-        for node in walk(nodes):
+        for node in all_nodes(nodes):
             self._nodes.setdefault(node.label, node)
 
     def of(self, label: str) -> Origin:
@@ -147,14 +146,6 @@ class Origins:
         while label not in self._nodes and "/" in label:
             label = label.partition("/")[2]
         return origin_of(self._nodes[label]) if label in self._nodes else NOWHERE
-
-
-def walk(nodes: Iterable[Node]) -> Iterator[Node]:
-    """Nodes with those of all subgraphs inside them."""
-    for node in nodes:
-        yield node
-        for _, graph in node.subgraphs:
-            yield from walk(graph.nodes)
 
 
 # ---------------------------------------------------------------------- findings

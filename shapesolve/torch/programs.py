@@ -19,12 +19,15 @@ from ..propagate.log import ConstraintSet
 from ..solve.contract.build import find_contract
 from ..solve.contract.contract import Contract
 from ..solve.simplify.domain import defined_where
-from .declared import Axis, Declaration, Root
+from .declared import Axis, Declaration, Root, finite
 from .exporting import Watch
 from .limits import LEAST, MAX_GUARDS
 from .places import NOWHERE, Origin
 
 # ---------------------------------------------------------------------- guards
+
+#: begins the label of a guard's constraint, before its index
+GUARD = "guard:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,18 +38,13 @@ class Guard:
     cond: Cond | None
     origin: Origin = NOWHERE
 
-    @property
-    def always(self) -> bool:
-        """True if the guard holds at all sizes."""
-        return self.cond is not None and self.cond.is_true
-
 
 def find_guards(program: Any, declaration: Declaration, watch: Watch | None = None) -> tuple[Guard, ...]:
     """The guards of an `ExportedProgram`, in the order in which they were made."""
     env = shape_env(program)
     if env is None:
         return ()
-    table = axis_symbols(env, program, declaration)
+    table = axis_symbols(program, declaration)
     return tuple(_guard(g, table, watch) for g in list(env.guards)[:MAX_GUARDS])
 
 
@@ -61,10 +59,6 @@ def _guard(guard: Any, table: Mapping[str, Dim], watch: Watch | None) -> Guard:
     return Guard(text, cond, watch.of(guard.sloc) if watch is not None else NOWHERE)
 
 
-def _name(source: Any) -> str:
-    return source.name if isinstance(source.name, str) else str(source.name())
-
-
 def _text(expr: Any) -> str:
     try:
         return str(PythonPrinter().doprint(expr))
@@ -74,71 +68,60 @@ def _text(expr: Any) -> str:
 
 def shape_env(program: Any) -> Any:
     """The symbolic environment of an `ExportedProgram`, or None when nothing in it is dynamic."""
-    for node in program.graph.nodes:
-        value = node.meta.get("val")
-        mode = getattr(value, "fake_mode", None)
-        env = getattr(mode, "shape_env", None)
-        if env is not None:
-            return env
-    return None
+    modes = (getattr(node.meta.get("val"), "fake_mode", None) for node in program.graph.nodes)
+    envs = (getattr(mode, "shape_env", None) for mode in modes)
+    return next((env for env in envs if env is not None), None)
 
 
-def axis_symbols(env: Any, program: Any, declaration: Declaration) -> dict[str, Dim]:
+def axis_symbols(program: Any, declaration: Declaration) -> dict[str, Dim]:
     """PyTorch's symbols (``s27``) in terms of the declared sizes."""
     sizes = {f"L{declaration.keys[a.leaf]}.size()[{a.index}]": a.size for a in declaration.axes}
     table: dict[str, Dim] = {}
-    for sym, sources in env.var_to_sources.items():
+    env = shape_env(program)
+    for sym, sources in env.var_to_sources.items() if env is not None else ():
         for source in sources:
-            if (name := _name(source)) in sizes:
-                table.setdefault(str(sym), sizes[name])
-    for leaf, shape in enumerate(input_shapes(program)):
-        for axis in declaration.at(leaf):
-            if shape is not None and axis.index < len(shape):
-                _solve(str(shape[axis.index]), axis.size, table)
+            if source.name in sizes:
+                table.setdefault(str(sym), sizes[source.name])
+    for axis, size in _declared_sizes(program, declaration):
+        _solve(str(size), axis.size, table)
     return table
 
 
+def _declared_sizes(program: Any, declaration: Declaration) -> Iterator[tuple[Axis, Any]]:
+    """The declared axes with their sizes in the program: numbers, or expressions of PyTorch."""
+    shapes = input_shapes(program)
+    for axis in declaration.axes:
+        if axis.index < len(shapes[axis.leaf]):
+            yield axis, shapes[axis.leaf][axis.index]
+
+
 def _solve(text: str, size: Dim, table: dict[str, Dim]) -> None:
-    """Solves for a symbol. An axis is `text` for PyTorch (``s27``, ``2*s16``) and `size` in the declaration."""
-    try:
-        theirs = parse_dim(text)
-    except DimSyntaxError:
+    """Solves an axis for its symbol: `text` is PyTorch's size (``2*s16``), `size` the declared one."""
+    theirs = _parsed(text)
+    if theirs is None or len(theirs.free) != 1 or theirs.free <= table.keys():
         return
-    free = sorted(theirs.free)
-    if len(free) != 1 or free[0] in table:
-        return
-    if theirs is symbol(free[0]):
-        table[free[0]] = size
-        return
-    ours = sorted(size.free)
-    if len(ours) == 1 and size.subs({ours[0]: symbol(free[0])}) is theirs:
-        table[free[0]] = symbol(ours[0])
+    (name,) = theirs.free
+    roots = sorted(size.free)
+    if theirs is symbol(name):
+        table[name] = size
+    elif len(roots) == 1 and size.subs({roots[0]: symbol(name)}) is theirs:
+        table[name] = symbol(roots[0])
 
 
-def input_shapes(program: Any) -> list[tuple[Any, ...] | None]:
-    """Per flattened input of the call its symbolic shape; None for what is no tensor."""
+def input_shapes(program: Any) -> list[tuple[Any, ...]]:
+    """Per flattened input of the call its symbolic shape; () for what is no tensor."""
     values = {n.name: n.meta.get("val") for n in program.graph.nodes if n.op == "placeholder"}
-    shapes: list[tuple[Any, ...] | None] = []
-    for spec in program.graph_signature.input_specs:
-        if spec.kind.name == "USER_INPUT":
-            shape = getattr(values.get(getattr(spec.arg, "name", "")), "shape", None)
-            shapes.append(None if shape is None else tuple(shape))
-    return shapes
+    return [tuple(getattr(values.get(name), "shape", ())) for name in input_names(program)]
 
 
 def equal_sizes(program: Any, declaration: Declaration) -> list[tuple[Dim, Dim | int]]:
-    """Declared sizes that are a number, or one symbol with another, in a program's inputs. No guard says so.
+    """Declared sizes that are numbers, or equal to another, in a program's inputs without a guard.
 
     A symbol of PyTorch with a single value counts as a number.
     """
-    shapes = input_shapes(program)
     first: dict[str, Dim] = {}
     pairs: dict[tuple[Dim, Dim | int], None] = {}
-    for axis in declaration.axes:
-        shape = shapes[axis.leaf]
-        if shape is None or axis.index >= len(shape):
-            continue
-        size = shape[axis.index]
+    for axis, size in _declared_sizes(program, declaration):
         number = isinstance(size, int) or size.node.maybe_as_int() is not None
         other = axis.example if number else first.setdefault(str(size), axis.size)
         if other is not axis.size:
@@ -158,9 +141,9 @@ def input_names(program: Any) -> list[str]:
 def guard_contract(guards: Sequence[Guard], roots: Sequence[str], rlimit: int) -> Contract:
     """The guards as an irredundant contract on the declared sizes."""
     constraints = [
-        Constraint(cond, "requirement", Rule(f"guard:{i}", "torch.export", g.text))
+        Constraint(cond, "requirement", Rule(f"{GUARD}{i}", "torch.export", g.text))
         for i, g in enumerate(guards)
-        if g.cond is not None and not g.always
+        if g.cond is not None and not g.cond.is_true
         for cond in (*defined_where(g.cond), g.cond)  # a guard that divides by 0 fails
     ]
     facts = Facts()
@@ -171,28 +154,20 @@ def guard_contract(guards: Sequence[Guard], roots: Sequence[str], rlimit: int) -
     return find_contract(ConstraintSet(constraints), facts, map(symbol, roots), rlimit).readable
 
 
-def guards_behind(nodes: Sequence[str], guards: Sequence[Guard]) -> list[Guard]:
-    """The guards of a contract term, from the labels of its constraints."""
-    return [guards[int(n.removeprefix("guard:"))] for n in nodes if n.startswith("guard:")]
-
-
 # ---------------------------------------------------------------------- declarations
 
 
 def declared_by_program(program: Any, proto: onnx.ModelProto | None = None) -> Declaration:
     """The symbolic sizes of an `ExportedProgram`'s inputs, with its ranges. Named as in `proto`, if given."""
-    limits = {str(k): (_number(v.lower), _number(v.upper)) for k, v in program.range_constraints.items()}
-    written = {v.name: v.type.tensor_type.shape.dim for v in proto.graph.input} if proto is not None else {}
+    limits = {str(k): (finite(v.lower), finite(v.upper)) for k, v in program.range_constraints.items()}
+    inputs = proto.graph.input if proto is not None else ()
+    named = {v.name: [d.dim_param for d in v.type.tensor_type.shape.dim] for v in inputs}
     ranges: dict[str, tuple[int | None, int | None]] = {}
     shapes: dict[str, list[Dim | None]] = {}
     for name, shape in zip(input_names(program), input_shapes(program)):
-        shapes[name] = []
-        for index, size in enumerate(shape or ()):
-            shown = written[name][index].dim_param if name in written else ""
-            dim = _parsed(shown or str(size))
-            shapes[name].append(dim)
-            if dim is not None and str(size) in limits:
-                ranges[str(dim)] = limits[str(size)]
+        texts = [str(size) for size in shape]
+        shapes[name] = [_parsed(own or text) for own, text in zip(named.get(name, texts), texts)]
+        ranges |= {str(dim): limits[text] for dim, text in zip(shapes[name], texts) if text in limits}
     return _stated(shapes, ranges)
 
 
@@ -218,7 +193,7 @@ def _stated(
                 roots.setdefault(root, Root(root, low if low is not None and low > LEAST else None, high))
             bounds = [str(c) for c in roots[size.name].conditions()] if size.name else []
             axes.append(Axis(leaf, name, index, size, LEAST, ", ".join(bounds) or str(size)))
-    return Declaration(roots, tuple(axes), tuple(shapes), tuple(shapes))
+    return Declaration(roots, tuple(axes), tuple(shapes))
 
 
 def _parsed(text: str) -> Dim | None:
@@ -226,14 +201,6 @@ def _parsed(text: str) -> Dim | None:
         return parse_dim(text)
     except DimSyntaxError:
         return None
-
-
-def _number(bound: Any) -> int | None:
-    try:
-        value = int(bound)
-    except (TypeError, ValueError, OverflowError, AttributeError):
-        return None
-    return value if abs(value) < 2**62 else None
 
 
 def renamed(

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..analysis import Analysis
 from ..lines import Printed, json_text, line, plain
+from ..report.gate import SEVERITIES
 from ..report.github import annotation_lines
 from ..report.json import VERSION, finding_data
 from ..report.json import report_data as analysis_data
@@ -70,7 +71,7 @@ class Report:
             label = "" if i else "inferred" if self.inferred else "declared"
             text = str(size).replace(", as declared", "") if self.inferred else str(size)
             yield line(("dim", label.ljust(10)), (state, text))
-        counts = {s: sum(f.severity == s for f in self.findings) for s in ("error", "warning", "info")}
+        counts: dict[str, int] = {s: sum(f.severity == s for f in self.findings) for s in SEVERITIES}
         worst = next((s for s, n in counts.items() if n), "good")
         yield line(("dim", "findings".ljust(10)), (worst, counted(counts) or "none"))
         shown: set[str] = set()
@@ -94,8 +95,7 @@ class Report:
 
     def to_github(self) -> str:
         """GitHub workflow commands: annotations on the Python lines."""
-        rows = (annotation_lines([(self._file(f), [f])]) for f in self.findings)
-        return "\n".join(text for found in rows for text in found)
+        return "\n".join(annotation_lines([(self._file(f), [f]) for f in self.findings]))
 
     def to_sarif(self) -> str:
         """SARIF 2.1.0, with the Python lines as locations."""
@@ -109,7 +109,7 @@ class Report:
 
 
 def source_lines(finding: SourceFinding, shown: set[str]) -> Iterator[Printed]:
-    """Lines of one finding, with its Python line first. `shown` are help texts that were printed."""
+    """Lines of one finding, its Python line first. `shown` are help texts printed before."""
     notes = tuple(row for note in finding.notes for row in note.splitlines() if row.strip())
     first, *rest = finding_lines(replace(finding, help="", notes=notes))
     yield first

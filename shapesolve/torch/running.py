@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import itertools
 import math
@@ -16,7 +15,7 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from ..expr import Dim
-from .declared import Declaration
+from .declared import Call, Declaration
 from .exporting import own_errors, own_errors_raised, quiet
 from .limits import (
     FEW_RUNS,
@@ -39,8 +38,6 @@ State = Literal["runs", "fails", "unknown"]
 Sizes = Mapping[str, int]
 SizeItems = tuple[tuple[str, int], ...]
 
-_CLOSE = {"rtol": 1e-3, "atol": 1e-4}
-
 
 @dataclass(frozen=True, slots=True)
 class Ran:
@@ -55,7 +52,7 @@ class Ran:
 
 
 class _Beyond(BaseException):
-    """A run that would take too much; no ``except Exception`` of a module takes it for its own."""
+    """Ends a run that exceeds its bounds, past each ``except Exception`` of a module."""
 
 
 class _Limits(TorchDispatchMode):  # type: ignore[misc]  # PyTorch is not installed where types are checked
@@ -83,58 +80,37 @@ class _Limits(TorchDispatchMode):  # type: ignore[misc]  # PyTorch is not instal
 
 
 def _possible(given: Any) -> int:
-    """No operator on these arguments makes more elements, but for some that repeat."""
+    """An upper bound on the elements that an operator makes of these arguments, unless it repeats."""
     leaves = pytree.tree_leaves(given)
     sizes = (x.numel() if isinstance(x, torch.Tensor) else x for x in leaves)
     return math.prod(abs(n) for n in sizes if isinstance(n, int) and not isinstance(n, bool) and n)
 
 
 def _foreseen(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
-    """The number of elements that an operator will make, found on the meta device. 0 if it is unknown."""
+    """The number of elements that an operator makes, from the meta device; 0 if unknown."""
     tensors = any(isinstance(x, torch.Tensor) for x in pytree.tree_leaves(args))
     options = kwargs if tensors and "device" not in kwargs else {**kwargs, "device": torch.device("meta")}
     try:
-        given, options = pytree.tree_map_only(torch.Tensor, _meta, (args, options))
+        given, options = pytree.tree_map_only(torch.Tensor, lambda t: t.to("meta"), (args, options))
         out = func(*given, **options)
-    except Exception:  # PyTorch has no shape function for it, or it fails: the run itself tells
+    except Exception:  # PyTorch has no shape function for it, or it fails: the run itself shows it
         return 0
     return _elements(out)
-
-
-def _meta(tensor: torch.Tensor) -> torch.Tensor:
-    return torch.empty_strided(tuple(tensor.shape), tensor.stride(), dtype=tensor.dtype, device="meta")
 
 
 def _elements(out: Any) -> int:
     return sum(x.numel() for x in pytree.tree_leaves(out) if isinstance(x, torch.Tensor))
 
 
-@contextlib.contextmanager
-def seeded() -> Iterator[None]:
-    """Runs PyTorch without gradients and messages, with seeded data, and on one thread.
-
-    In small runs, thread synchronisation takes longer than the work.
-    """
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with quiet(), torch.no_grad(), torch.random.fork_rng(devices=[]):
-            torch.manual_seed(0)
-            yield
-    finally:
-        torch.set_num_threads(before)
-
-
 class Runs:
     """Runs a module at declared sizes; a run is made once."""
 
-    def __init__(
-        self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], declaration: Declaration
-    ) -> None:
-        self.module, self.declaration = module, declaration
-        flat, self._tree = pytree.tree_flatten((args, kwargs))
+    def __init__(self, call: Call, declaration: Declaration) -> None:
+        self.call, self.declaration = call, declaration
+        flat, self._tree = pytree.tree_flatten((call.args, call.kwargs))
         self._flat: list[Any] = flat
-        self._place = _places_of_call(module, self._tree, len(flat))
+        count = len(flat)
+        self._place = _places_of_call(call.module, self._tree, count) if declaration.axes else range(count)
         self.example = example_sizes(declaration)
         self._known: dict[SizeItems, Ran] = {}
         self._made, self._calls = 0, 0  # elements and operators of all runs so far
@@ -149,7 +125,7 @@ class Runs:
         return {**self.example, **sizes}
 
     def at(self, sizes: Sizes) -> Ran:
-        """Run at these sizes (all others are the example's). It fails when it does for each way of filling integers."""
+        """Result at these sizes, all others as in the example. Fails if each filling of integers does."""
         key = tuple(self.complete(sizes).items())
         if key not in self._known:
             much = self._made > MUCH_MADE or self._calls > MANY_CALLS
@@ -166,16 +142,12 @@ class Runs:
         """The sizes of a run that are not the example's."""
         return tuple((n, v) for n, v in ran.sizes if self.example[n] != v)
 
-    def inputs(self, sizes: Sizes, fill: str = "tiled") -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Arguments of these sizes."""
-        args, kwargs = pytree.tree_unflatten(self._leaves(self.complete(sizes), fill), self._tree)
-        return args, kwargs
-
     # ------------------------------------------------------------------ one run
 
     def _try_all(self, sizes: Sizes) -> Ran:
         failed: list[Ran] = []
-        for fill in ("tiled", "fitted", "ones", "zeros") if self._has_integers() else ("tiled",):
+        integers = any(isinstance(x, torch.Tensor) and _whole(x) for x in self._flat)
+        for fill in ("tiled", "fitted", "ones", "zeros") if integers else ("tiled",):
             with own_errors_raised():
                 ran = self._run(sizes, fill)
             if ran.state != "fails":
@@ -191,16 +163,19 @@ class Runs:
         except (RuntimeError, MemoryError):  # PyTorch cannot make them
             return Ran(key, "unknown")
         try:
-            module = _copied(self.module)
+            module = _copied(self.call.module)
         except Exception:  # the module cannot be copied
             return Ran(key, "unknown")
         args, kwargs = pytree.tree_unflatten(
             [x.clone() if isinstance(x, torch.Tensor) else x for x in leaves], self._tree
         )
-        limits = _Limits()
+        limits, threads = _Limits(), torch.get_num_threads()
         try:
-            with seeded(), limits:
-                out = module(*args, **kwargs)
+            torch.set_num_threads(1)  # in small runs, threads wait longer than they work
+            with quiet(), torch.no_grad(), torch.random.fork_rng(devices=[]):
+                torch.manual_seed(0)
+                with limits:
+                    out = module(*args, **kwargs)
         except (_Beyond, MemoryError):
             return Ran(key, "unknown")
         except Exception as error:  # whatever the module raises is what we want to know
@@ -208,6 +183,7 @@ class Runs:
                 return Ran(key, "unknown")
             return Ran(key, "fails", own_words(error), origin_of_error(error, module_names(module)))
         finally:
+            torch.set_num_threads(threads)
             self._made, self._calls = self._made + limits.made, self._calls + limits.calls
         outputs = tuple(pytree.tree_leaves(out))
         small = _elements(outputs) <= MAX_KEPT
@@ -218,9 +194,6 @@ class Runs:
     def in_order(self, leaves: Sequence[Any]) -> list[Any]:
         """The leaves of a call in the order of the declaration's inputs."""
         return [x for _, x in sorted(zip(self._place, leaves), key=lambda pair: pair[0])]
-
-    def _has_integers(self) -> bool:
-        return any(isinstance(x, torch.Tensor) and _whole(x) for x in self._flat)
 
     def _leaves(self, sizes: Sizes, fill: str) -> list[Any]:
         swaps = {old: sizes[name] for name, old in self.example.items()}
@@ -238,7 +211,7 @@ class Runs:
 
 
 def example_sizes(declaration: Declaration) -> dict[str, int]:
-    """The declared sizes in the example, as far as an axis tells them."""
+    """The declared sizes in the example, without those that no axis determines."""
     found: dict[str, int] = {}
     for axis in declaration.axes:
         for name in axis.size.free - found.keys():
@@ -257,7 +230,7 @@ def root_size(size: Dim, name: str, value: int | None) -> int | None:
     )
 
 
-def _places_of_call(module: Any, tree: Any, count: int) -> list[int]:
+def _places_of_call(module: Any, tree: Any, count: int) -> Sequence[int]:
     """Per leaf of (args, kwargs) its position among the inputs as torch.export orders them."""
     marks: list[Any] = [object() for _ in range(count)]
     args, kwargs = pytree.tree_unflatten(marks, tree)
@@ -274,7 +247,7 @@ def _whole(tensor: torch.Tensor) -> bool:
 
 
 def _filled(leaf: torch.Tensor, shape: list[int], fill: str, swaps: Mapping[int, int]) -> torch.Tensor:
-    """A tensor like the example's, of another shape. Integers that are a size of the example become the new size."""
+    """A tensor like the example's, of another shape. Integers equal to a size become the new size."""
     if 0 in leaf.shape:
         return torch.zeros(shape, dtype=leaf.dtype, device=leaf.device)
     if _whole(leaf) and fill in ("ones", "zeros"):
@@ -289,7 +262,7 @@ def _filled(leaf: torch.Tensor, shape: list[int], fill: str, swaps: Mapping[int,
         return torch.randn(shape, generator=draw).to(leaf.dtype).to(leaf.device)
     if list(leaf.shape) == shape:
         return tiled
-    # rows that repeat are told apart: what ranks equal values may rank them in any order
+    # repeated rows differ a little: an order among equal values is not defined
     return tiled * (1 + SPREAD * torch.rand(shape, generator=draw).to(leaf.dtype).to(leaf.device))
 
 
@@ -301,7 +274,7 @@ def _tiled(leaf: torch.Tensor, shape: list[int]) -> torch.Tensor:
 
 
 def _fitted(values: torch.Tensor, swaps: Mapping[int, int]) -> torch.Tensor:
-    """Counts and places of the example moved to new sizes: what was a whole size is one again."""
+    """Integers that equal a size of the example, or its last index, moved to the new size."""
     out = values.clone()
     for old, new in swaps.items():
         if old > 1 and old != new:
@@ -322,7 +295,7 @@ def same(a: Any, b: Any) -> bool:
     if a.shape != b.shape:
         return False
     if a.is_floating_point() and b.is_floating_point():
-        return bool(torch.allclose(a, b.to(a.dtype), equal_nan=True, **_CLOSE))
+        return bool(torch.allclose(a, b.to(a.dtype), rtol=1e-3, atol=1e-4, equal_nan=True))
     return bool((a == b).all())
 
 

@@ -1,4 +1,4 @@
-"""A sample of the cases drawn by construction, and what trying a refutation must not do."""
+"""A sample of the cases drawn by construction, and limits of the runs of a module."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from torch.export import Dim
 from benchmarks.modules.__main__ import CASES, astray, checked, judged, pasted
 from benchmarks.modules.built import Built
 from shapesolve.torch import check
-from shapesolve.torch.declared import read_declaration
+from shapesolve.torch.declared import Call, read_declaration
 from shapesolve.torch.running import Runs
 
 
@@ -68,7 +68,8 @@ class Keeps(nn.Module):
 
 
 def runs(module: nn.Module, args: tuple[Any, ...], shapes: Any) -> Runs:
-    return Runs(module, args, {}, read_declaration(module, args, {}, shapes))
+    call = Call(module, args, {}, shapes)
+    return Runs(call, read_declaration(call))
 
 
 def test_a_run_leaves_the_module_alone_and_is_bounded() -> None:

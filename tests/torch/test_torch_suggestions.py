@@ -1,4 +1,4 @@
-"""What a report tells to paste is carried out with the user's exporter, and the file is run at sizes that it promises."""
+"""Suggested declarations, exported by the user's exporter and run at sizes that they allow."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from shapesolve.torch import check
 def strays(
     module: nn.Module, args: tuple[torch.Tensor, ...], text: str, shapes: list[tuple[int, ...]]
 ) -> list[Any]:
-    """Shapes of the input at which the file that torch.onnx.export writes as told does not follow the module."""
+    """Shapes of the input at which the file of the suggested declaration does not follow the module."""
     exported = torch.onnx.export(module, args, dynamic_shapes=pasted(text), dynamo=True, verbose=False)
     model = exported.model_proto
     session = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
@@ -59,8 +59,8 @@ def test_a_declaration_whose_file_strays_is_not_offered() -> None:
     shapes = {"x": {0: Dim("batch", min=1, max=16), 2: dims[0], 3: dims[1]}}
     report = check(module, args, dynamic_shapes=shapes)
     assert {f.verdict for f in report.errors} == {"graph"}, str(report)
-    told = pasted(report.corrected)["x"]
-    assert list(told) == [0], report.corrected
+    suggested = pasted(report.corrected)["x"]
+    assert list(suggested) == [0], report.corrected
     assert not strays(module, args, report.corrected, [(n, 4, 16, 16) for n in (1, 2, 5, 16)])
 
 
@@ -129,6 +129,7 @@ def test_exports_of_other_threads_are_refused_as_ever(monkeypatch: pytest.Monkey
     from torch.export import dynamic_shapes
     from torch.onnx._internal.exporter import _capture_strategies as strategies
 
+    from shapesolve.torch.declared import Call
     from shapesolve.torch.exporting import captured
 
     refine = dynamic_shapes.refine_dynamic_shapes_from_suggested_fixes
@@ -142,8 +143,7 @@ def test_exports_of_other_threads_are_refused_as_ever(monkeypatch: pytest.Monkey
             return super()._capture(*given)
 
     monkeypatch.setattr(strategies, "CAPTURE_STRATEGIES", (Elsewhere,))
-    assert captured(
-        Windows(), (torch.randn(2, 16, 16, 8),), {}, {"x": {1: Dim("h", min=4)}}, free=True
-    ).refusal
+    call = Call(Windows(), (torch.randn(2, 16, 16, 8),), {}, {"x": {1: Dim("h", min=4)}})
+    assert captured(call, free=True).refusal
     assert "Suggested fixes not found" in str(found[0])
     assert dynamic_shapes.refine_dynamic_shapes_from_suggested_fixes is refine
