@@ -16,8 +16,8 @@ from ..expr import Cond
 from .concluding import Conclusion, Settings, ranked
 from .correction import Correction
 from .declared import (
-    Call,
     Declaration,
+    ExportCall,
     declared_axes,
     from_dynamic_axes,
     python_name,
@@ -25,12 +25,12 @@ from .declared import (
     resolved,
     spec_text,
 )
-from .exporting import Function, Written, as_module, captured, written
+from .exporting import FunctionModule, Written, as_module, captured, written
 from .places import SourceFinding
 from .programs import declared_by_model, declared_by_program, find_guards
 from .refusal import first_line, untold
 from .report import Report
-from .running import Ran, Runs
+from .running import ModuleRuns, Ran
 
 
 def check(
@@ -80,20 +80,20 @@ def check(
     given = tuple(args) if isinstance(args, (tuple, list)) else (args,)
     named = dict(kwargs or {})
     if isinstance(module, torch.export.ExportedProgram):
-        call = Call(module.module(), given, named, dynamic_shapes)
+        call = ExportCall(module.module(), given, named, dynamic_shapes)
         return _of_program("ExportedProgram", call, module, written(module, opset), settings)
     if hasattr(module, "model_proto") and module.exported_program is None:
         return _of_model(module.model_proto, settings, name="ONNXProgram")
     if hasattr(module, "model_proto"):
         program = module.exported_program
-        call = Call(program.module(), given, named, dynamic_shapes)
+        call = ExportCall(program.module(), given, named, dynamic_shapes)
         return _of_program("ONNXProgram", call, program, Written(program, module.model_proto), settings)
     if not isinstance(module, torch.nn.Module) and (
         not callable(module) or hasattr(module, "to_model_proto")
     ):
         return _of_model(module, settings)
     module = as_module(module)
-    call = Call(module, given, named, dynamic_shapes)
+    call = ExportCall(module, given, named, dynamic_shapes)
     extra: tuple[SourceFinding, ...] = ()
     if dynamic_axes:
         spec, unknown = from_dynamic_axes(call, dynamic_axes, input_names)
@@ -117,7 +117,7 @@ def _as_dynamic_shapes(spec: Any, unknown: Sequence[str]) -> SourceFinding:
     return SourceFinding("SS613", title, notes=tuple(notes), help=f"write:\n{spec_text(spec)}")
 
 
-def _undeclared(call: Call, settings: Settings) -> Report:
+def _undeclared(call: ExportCall, settings: Settings) -> Report:
     """The report on a call that declares nothing, with a declaration to paste."""
     report = _of_module(call, settings)
     if report.program is None or not report.declaration.keys:
@@ -136,7 +136,7 @@ def _undeclared(call: Call, settings: Settings) -> Report:
     )
 
 
-def _inferred(call: Call, settings: Settings) -> Report:
+def _inferred(call: ExportCall, settings: Settings) -> Report:
     """The report on a declaration that is found by leaving all sizes to torch.export."""
     if call.spec is None:
         named = lambda leaf, path, axis, size: TorchDim(python_name(f"{path}_dim{axis}"))  # noqa: E731
@@ -160,8 +160,8 @@ def _tried(report: Report) -> str:
 # ---------------------------------------------------------------------- modules
 
 
-def _of_module(call: Call, settings: Settings, extra: tuple[SourceFinding, ...] = ()) -> Report:
-    name = call.module.name if isinstance(call.module, Function) else type(call.module).__qualname__
+def _of_module(call: ExportCall, settings: Settings, extra: tuple[SourceFinding, ...] = ()) -> Report:
+    name = call.module.name if isinstance(call.module, FunctionModule) else type(call.module).__qualname__
     found = captured(call, free=True)
     try:
         declaration = read_declaration(call)
@@ -169,7 +169,7 @@ def _of_module(call: Call, settings: Settings, extra: tuple[SourceFinding, ...] 
         if found.program is not None:  # an error of this package, not of the call
             raise
         declaration = Declaration()
-    runs = Runs(call, declaration)
+    runs = ModuleRuns(call, declaration)
     guards = () if found.program is None else find_guards(found.program, declaration, found.watch)
     if found.program is not None and found.refusal is not None:  # the exporter may take it all the same
         taken = captured(call)
@@ -194,7 +194,7 @@ def _refused(error: Exception, example: Ran, runs: str) -> SourceFinding:
 # ---------------------------------------------------------------------- programs and models
 
 
-def _of_program(name: str, call: Call, program: Any, file: Written, settings: Settings) -> Report:
+def _of_program(name: str, call: ExportCall, program: Any, file: Written, settings: Settings) -> Report:
     declaration = read_declaration(resolved(call)) if call.spec else declared_by_program(program, file.proto)
     known = Conclusion(name, declaration, settings, find_guards(program, declaration), program)
     known.add_file(file)

@@ -34,8 +34,8 @@ from .programs import (
 )
 from .refusal import own_words, untold, unwritable
 from .report import Report
-from .running import Runs, Sizes
-from .verdicts import Graph, confirmed, probed
+from .running import ModuleRuns, Sizes
+from .verdicts import FileRuns, confirmed, probed
 
 #: codes that running the module and its file reports better than the analysis, and declarations of the exporter
 _REPORTED_BETTER = ("SS102", "SS3", "SS4")
@@ -68,11 +68,11 @@ class Conclusion:
     guards: tuple[Guard, ...] = ()
     program: Any = None
     refusal: Exception | None = None
-    runs: Runs | None = None
+    runs: ModuleRuns | None = None
     extra: tuple[SourceFinding, ...] = ()
     analysis: Analysis | None = None
     found: list[Restriction] = field(default_factory=list)
-    graph: Graph | None = None
+    graph: FileRuns | None = None
     unwritten: bool = False
 
     def __post_init__(self) -> None:
@@ -95,12 +95,12 @@ class Conclusion:
         every = [*beside, *found]
         for one in found:
             others = [o.term.cond for o in every if o is not one]
-            yield replace(one, tried=confirmed(one, self.declaration, self.runs, self.graph, others))
+            yield replace(one, tried=confirmed(one, self.runs, self.graph, others))
 
     def add_file(self, file: Written) -> None:
         """Holds the guards, and the conditions of the written model, against the declaration."""
         if self.runs is not None:
-            self.graph = Graph(self.runs, file)
+            self.graph = FileRuns(self.runs, file)
         roots = list(self.declaration.roots)
         # torch.export does not promise sizes 0 and 1
         least = [ge(r.dim, min(2, r.high or 2)) for r in self.declaration.roots.values()]
@@ -166,7 +166,7 @@ class Conclusion:
         conds = [r.term.cond for r in self.found]
         astray = any(r.tried.verdict == "graph" for r in self.found)
         graph = None if astray else self.graph
-        return probed(self.declaration, self.runs, graph, lambda sizes: not _all_hold(conds, sizes))
+        return probed(self.runs, graph, lambda sizes: not _all_hold(conds, sizes))
 
     def report(self) -> Report:
         """The report: all findings, the outcome per size, and the corrected declaration."""

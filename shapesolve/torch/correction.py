@@ -16,8 +16,8 @@ from .declared import Axis, Declaration, dim_lines, python_name, read_declaratio
 from .exporting import Files, captured
 from .limits import COMPARED
 from .outcome import Restriction
-from .running import Runs, Sizes, example_sizes, probes, root_size
-from .verdicts import Graph
+from .running import ModuleRuns, Sizes, example_sizes, probes, root_size
+from .verdicts import FileRuns
 
 
 @dataclass
@@ -201,7 +201,7 @@ class Correction:
 
     # ------------------------------------------------------------------ the sizes that it promises
 
-    def promised(self, runs: Runs) -> Iterator[dict[str, int]]:
+    def promised(self, runs: ModuleRuns) -> Iterator[dict[str, int]]:
         """Sizes that it allows, as sizes of the original declaration's roots."""
         new = read_declaration(replace(runs.call, spec=self.spec))
         example = example_sizes(new)
@@ -256,7 +256,11 @@ class Advice:
 
 
 def holds(
-    trial: Correction, runs: Runs, files: Files, allowed: Callable[[Sizes], bool], wanted: Iterable[Sizes]
+    trial: Correction,
+    runs: ModuleRuns,
+    files: Files,
+    allowed: Callable[[Sizes], bool],
+    wanted: Iterable[Sizes],
 ) -> bool:
     """True if the exporter takes a declaration, and the file follows the module.
 
@@ -269,7 +273,7 @@ def holds(
     file = files.of(program)
     if file.failed is not None:
         return False
-    graph, ran = Graph(runs, file), 0
+    graph, ran = FileRuns(runs, file), 0
     for sizes in itertools.chain(wanted, trial.promised(runs)):
         state = runs.at(sizes).state if allowed(sizes) else "unknown"
         if state == "fails" or (state == "runs" and graph.agrees(sizes) is False):

@@ -20,7 +20,7 @@ _WORD = re.compile(r"\W+")
 
 
 @dataclass(frozen=True)
-class Call:
+class ExportCall:
     """A call of the exporter: a module, its example arguments, and its ``dynamic_shapes``."""
 
     module: Any
@@ -107,7 +107,7 @@ def plain_path(path: Any) -> str:
     return f"{match[1]}{text[match.end() :]}" if match else text
 
 
-def read_declaration(call: Call) -> Declaration:
+def read_declaration(call: ExportCall) -> Declaration:
     """Reads ``dynamic_shapes`` together with the example arguments of a call.
 
     Raises whatever torch.export raises for a structure that does not fit (`torch._dynamo.exc.UserError`).
@@ -196,7 +196,7 @@ def finite(bound: Any) -> int | None:
 # ---------------------------------------------------------------------- dynamic_shapes made
 
 
-def resolved(call: Call) -> Call:
+def resolved(call: ExportCall) -> ExportCall:
     """The call with ``dynamic_shapes`` in plain containers, with dims for names."""
     spec = call.spec
     try:
@@ -221,7 +221,7 @@ def hint_of(entry: Any) -> str:
     return str(getattr(getattr(entry, "type", None), "name", ""))
 
 
-def declared_axes(call: Call, entry: Callable[[int, str, int, int], Any]) -> dict[str, Any]:
+def declared_axes(call: ExportCall, entry: Callable[[int, str, int, int], Any]) -> dict[str, Any]:
     """``dynamic_shapes`` of a call, axis by axis. `entry` gets the input's position, its path, the axis and its size."""
     combined = call.combined
     paths = iter(enumerate(plain_path(path) for path, _ in pytree.tree_flatten_with_path(combined)[0]))
@@ -238,7 +238,7 @@ def declared_axes(call: Call, entry: Callable[[int, str, int, int], Any]) -> dic
 
 
 def from_dynamic_axes(
-    call: Call, axes: Mapping[str, Mapping[int, str] | Sequence[int]], names: Sequence[str] = ()
+    call: ExportCall, axes: Mapping[str, Mapping[int, str] | Sequence[int]], names: Sequence[str] = ()
 ) -> tuple[dict[str, Any], list[str]]:
     """``dynamic_shapes`` for ``dynamic_axes`` of the older exporter, and the names of no input.
 

@@ -29,9 +29,9 @@ from torch.utils._sympy.value_ranges import ValueRangeError
 
 from ..dynamic.generalize_model import generalize
 from ..dynamic.verify import verify_exports
-from .declared import Call, read_declaration
+from .declared import ExportCall, read_declaration
 from .limits import MAX_GUARDS, MAX_MESSAGE
-from .places import NOWHERE, Origin, Place, is_foreign, module_names, place_of
+from .places import NOWHERE, Place, SourceOrigin, is_foreign, module_names, place_of
 
 
 class Watch:
@@ -42,9 +42,9 @@ class Watch:
 
     def __init__(self, module: Any) -> None:
         self._names = module_names(module)
-        self._seen: dict[int, tuple[Any, Origin]] = {}
+        self._seen: dict[int, tuple[Any, SourceOrigin]] = {}
 
-    def of(self, location: Any) -> Origin:
+    def of(self, location: Any) -> SourceOrigin:
         """The origin of a guard of this location, if that was watched."""
         found = self._seen.get(id(location))
         return found[1] if found is not None and found[0] is location else NOWHERE
@@ -63,7 +63,7 @@ class Watch:
         with patch.object(ShapeEnv, "_get_sloc", noting):
             yield self
 
-    def _look(self) -> Origin:
+    def _look(self) -> SourceOrigin:
         """The frames of the module's own code, and the innermost module, from the running stack."""
         frame: Any = sys._getframe(2)
         trace: list[Place] = []
@@ -77,13 +77,13 @@ class Watch:
             if name is not None and name[0] == "" and code.co_name == "forward":
                 break
             frame, counted = frame.f_back, counted + 1
-        return Origin(tuple(reversed(trace)), *(module or ("", ""))) if trace else NOWHERE
+        return SourceOrigin(tuple(reversed(trace)), *(module or ("", ""))) if trace else NOWHERE
 
 
 # ---------------------------------------------------------------------- the module
 
 
-class Function(torch.nn.Module):  # type: ignore[misc]  # PyTorch is not installed where types are checked
+class FunctionModule(torch.nn.Module):  # type: ignore[misc]  # PyTorch is not installed where types are checked
     """A function as a module. The module that a method belongs to is a part of it."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -103,7 +103,7 @@ def as_module(module: Any) -> Any:
     """The module to export: the original of a compiled one, and a function as a module."""
     for compiled in ("_orig_mod", "_torchdynamo_orig_callable"):
         module = getattr(module, compiled, module)
-    return module if isinstance(module, torch.nn.Module) else Function(module)
+    return module if isinstance(module, torch.nn.Module) else FunctionModule(module)
 
 
 # ---------------------------------------------------------------------- the capture
@@ -152,7 +152,7 @@ def own_errors_raised() -> Iterator[None]:
 _REPLACING = threading.RLock()
 
 
-def captured(call: Call, *, free: bool = False) -> Captured:
+def captured(call: ExportCall, *, free: bool = False) -> Captured:
     """The program that `torch.onnx.export` captures of a call, with its own settings.
 
     After a refusal the exporter goes on with the declaration that the refusal suggests. With fewer dynamic sizes that is no

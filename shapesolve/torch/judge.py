@@ -13,7 +13,7 @@ from .correction import Advice
 from .declared import Declaration
 from .limits import MAX_SHOWN
 from .outcome import Restriction
-from .places import NOWHERE, Origin, Origins, Place, SourceFinding, read_trace, trace_of
+from .places import NOWHERE, Origins, Place, SourceFinding, SourceOrigin, read_trace, trace_of
 from .programs import GUARD, Guard
 from .refusal import first_line, own_words
 
@@ -34,7 +34,7 @@ class Judge:
     ) -> None:
         self.declaration, self.guards, self.program = declaration, guards, program
         self.origins, self.advice, self.refused = origins, advice, refusal is not None
-        self.fallback = Origin(read_trace(own_words(refusal))) if refusal is not None else NOWHERE
+        self.fallback = SourceOrigin(read_trace(own_words(refusal))) if refusal is not None else NOWHERE
 
     def finding(self, restriction: Restriction) -> SourceFinding:
         """The finding of one restriction, after it was tried."""
@@ -142,7 +142,7 @@ class Judge:
         }
         return advice.after(ways.get(kind, "declare it"))
 
-    def _origin(self, restriction: Restriction) -> tuple[Origin, tuple[str, ...]]:
+    def _origin(self, restriction: Restriction) -> tuple[SourceOrigin, tuple[str, ...]]:
         """The origin of the failure, else of the guard, the nodes or the refusal; and the nodes."""
         nodes, failed = () if restriction.guarded else restriction.term.nodes, restriction.tried.failed
         if failed is not None and failed.origin.trace:
@@ -179,7 +179,7 @@ def _refuted(restriction: Restriction) -> list[str]:
 # ---------------------------------------------------------------------- the line that wrote a number
 
 
-def cause_of(cond: Cond, failing: Origin, program: Any) -> Origin | None:
+def cause_of(cond: Cond, failing: SourceOrigin, program: Any) -> SourceOrigin | None:
     """Origin of the call that writes the only size that runs as a number, before the failing line.
 
         positions = torch.arange(10)             # the cause
@@ -196,7 +196,7 @@ def cause_of(cond: Cond, failing: Origin, program: Any) -> Origin | None:
         if number not in shape or _is_axis(node, number) or _splits(node, shape, number):
             continue
         if trace and _contains(trace[-1], number):
-            return Origin(trace, failing.module, failing.kind)
+            return SourceOrigin(trace, failing.module, failing.kind)
     return None
 
 

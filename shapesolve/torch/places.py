@@ -45,7 +45,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class SourceOrigin:
     """Origin of a node: the calls that led to it (outermost first), and the path of its module."""
 
     trace: tuple[Place, ...] = ()
@@ -61,7 +61,7 @@ class Origin:
         return bool(self.trace or self.module)
 
 
-NOWHERE = Origin()
+NOWHERE = SourceOrigin()
 
 
 def shown_path(file: str) -> str:
@@ -89,7 +89,7 @@ def module_names(module: Any) -> dict[int, tuple[str, str]]:
     return {id(m): (name, type(m).__qualname__) for name, m in module.named_modules()}
 
 
-def origin_of_error(error: BaseException, names: Mapping[int, tuple[str, str]] = {}) -> Origin:
+def origin_of_error(error: BaseException, names: Mapping[int, tuple[str, str]] = {}) -> SourceOrigin:
     """The module's own lines that led to an error, and the innermost named module."""
     trace: list[Place] = []
     found = ("", "")
@@ -97,7 +97,7 @@ def origin_of_error(error: BaseException, names: Mapping[int, tuple[str, str]] =
         if not is_foreign(frame.f_code.co_filename):
             trace.append(place_of(frame, line))
         found = names.get(id(frame.f_locals.get("self")), found)
-    return Origin(tuple(trace), *found) if trace else NOWHERE
+    return SourceOrigin(tuple(trace), *found) if trace else NOWHERE
 
 
 def read_trace(text: str) -> tuple[Place, ...]:
@@ -111,15 +111,15 @@ def trace_of(call: Any) -> tuple[Place, ...]:
     return read_trace(call.meta.get("stack_trace", "") or "")
 
 
-def origin_of(node: Node) -> Origin:
+def origin_of(node: Node) -> SourceOrigin:
     """The origin of a node as recorded by the exporter."""
     meta = node.metadata
     trace = read_trace(meta.get(f"{_PREFIX}stack_trace", ""))
     scopes = _names(meta.get(f"{_PREFIX}name_scopes", ""))
     kinds = _names(meta.get(f"{_PREFIX}class_hierarchy", ""))
     if scopes:
-        return Origin(trace, scopes[-2] if len(scopes) > 1 else "", kinds[-2] if len(kinds) > 1 else "")
-    return Origin(trace)
+        return SourceOrigin(trace, scopes[-2] if len(scopes) > 1 else "", kinds[-2] if len(kinds) > 1 else "")
+    return SourceOrigin(trace)
 
 
 def _names(text: str) -> list[str]:
@@ -141,7 +141,7 @@ class Origins:
         for node in all_nodes(nodes):
             self._nodes.setdefault(node.label, node)
 
-    def of(self, label: str) -> Origin:
+    def of(self, label: str) -> SourceOrigin:
         """The origin of a node, by its label (with or without the scope it is in)."""
         while label not in self._nodes and "/" in label:
             label = label.partition("/")[2]
@@ -167,7 +167,7 @@ class SourceFinding(Finding):
         verdict: whose fault it is, where that was found out (`Verdict`).
     """
 
-    origin: Origin = NOWHERE
+    origin: SourceOrigin = NOWHERE
     declared: str = ""
     term: str = ""
     counterexample: tuple[tuple[str, int], ...] = ()
@@ -179,7 +179,7 @@ class SourceFinding(Finding):
         return self.origin.place
 
 
-def located(finding: Finding, origin: Origin, **more: Any) -> SourceFinding:
+def located(finding: Finding, origin: SourceOrigin, **more: Any) -> SourceFinding:
     """A finding of the analysis, with where it comes from."""
     given = {f.name: getattr(finding, f.name) for f in fields(Finding)}
     return SourceFinding(**given, origin=origin, **more)

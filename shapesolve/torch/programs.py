@@ -22,7 +22,7 @@ from ..solve.simplify.domain import defined_where
 from .declared import Axis, Declaration, Root, finite
 from .exporting import Watch
 from .limits import LEAST, MAX_GUARDS
-from .places import NOWHERE, Origin
+from .places import NOWHERE, SourceOrigin
 
 # ---------------------------------------------------------------------- guards
 
@@ -36,7 +36,7 @@ class Guard:
 
     text: str
     cond: Cond | None
-    origin: Origin = NOWHERE
+    origin: SourceOrigin = NOWHERE
 
 
 def find_guards(program: Any, declaration: Declaration, watch: Watch | None = None) -> tuple[Guard, ...]:

@@ -8,7 +8,7 @@ from typing import Any
 from ..lines import clipped
 from .exporting import Written, chain
 from .limits import MAX_LINE, MAX_MESSAGE, MAX_SHOWN
-from .places import NOWHERE, Origin, SourceFinding, origin_of_error, read_trace, trace_of
+from .places import NOWHERE, SourceFinding, SourceOrigin, origin_of_error, read_trace, trace_of
 
 #: standing advice on logging, sentence by sentence
 _NOISE = re.compile(
@@ -26,7 +26,7 @@ def own_words(error: BaseException) -> str:
     return text[:MAX_MESSAGE] or type(error).__name__
 
 
-def _origin_of(error: BaseException) -> Origin:
+def _origin_of(error: BaseException) -> SourceOrigin:
     """The lines of the module's own code on the way to an error; its causes are searched too."""
     return next(filter(None, map(origin_of_error, chain(error))), NOWHERE)
 
@@ -36,7 +36,7 @@ def untold(error: BaseException, runs: str = "") -> SourceFinding:
     words = own_words(error)
     title = f"{'the module runs, and ' if runs else ''}{_translated(error, words)}"
     notes = (words, runs) if runs else (words,)
-    origin = _origin_of(error) or Origin(read_trace(words))
+    origin = _origin_of(error) or SourceOrigin(read_trace(words))
     return SourceFinding("SS607", title, notes=notes, origin=origin, verdict="export")
 
 
@@ -92,6 +92,6 @@ def _what(error: BaseException) -> str:
     return f"a call{f' of {match[1]}' if match else ''} as ONNX: {first_line(own_words(root))}"
 
 
-def _origin(error: BaseException, blamed: Any) -> Origin:
+def _origin(error: BaseException, blamed: Any) -> SourceOrigin:
     trace = read_trace(own_words(error)) or (trace_of(blamed) if blamed is not None else ())
-    return Origin(trace) if trace else _origin_of(error)
+    return SourceOrigin(trace) if trace else _origin_of(error)

@@ -15,7 +15,7 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from ..expr import Dim
-from .declared import Call, Declaration
+from .declared import Declaration, ExportCall
 from .exporting import own_errors, own_errors_raised, quiet
 from .limits import (
     FEW_RUNS,
@@ -31,7 +31,7 @@ from .limits import (
     TOGETHER,
     USUAL,
 )
-from .places import NOWHERE, Origin, module_names, origin_of_error
+from .places import NOWHERE, SourceOrigin, module_names, origin_of_error
 from .refusal import own_words
 
 State = Literal["runs", "fails", "unknown"]
@@ -46,7 +46,7 @@ class Ran:
     sizes: SizeItems
     state: State
     words: str = ""
-    origin: Origin = NOWHERE
+    origin: SourceOrigin = NOWHERE
     outputs: tuple[Any, ...] | None = None
     leaves: tuple[Any, ...] = ()
 
@@ -102,10 +102,10 @@ def _elements(out: Any) -> int:
     return sum(x.numel() for x in pytree.tree_leaves(out) if isinstance(x, torch.Tensor))
 
 
-class Runs:
+class ModuleRuns:
     """Runs a module at declared sizes; a run is made once."""
 
-    def __init__(self, call: Call, declaration: Declaration) -> None:
+    def __init__(self, call: ExportCall, declaration: Declaration) -> None:
         self.call, self.declaration = call, declaration
         flat, self._tree = pytree.tree_flatten((call.args, call.kwargs))
         self._flat: list[Any] = flat

@@ -12,25 +12,24 @@ import torch
 
 from ..expr import Cond
 from ..expr.sizes import sizes_text
-from .declared import Declaration
 from .exporting import Written
 from .limits import COMPARED, MAX_BYTES, MAX_PROBES, MAX_SHOWN, MAX_TRIED
 from .outcome import Confirmed, Restriction, holds_at
 from .places import SourceFinding, Verdict
 from .programs import input_names
 from .refusal import first_line
-from .running import Ran, Runs, SizeItems, Sizes, probes, same, violating
+from .running import ModuleRuns, Ran, SizeItems, Sizes, probes, same, violating
 
 # ---------------------------------------------------------------------- the exported graph
 
 
-class Graph:
+class FileRuns:
     """A written model in onnxruntime, compared with the module.
 
     A file that does not give at the example what the module gives says nothing of other sizes.
     """
 
-    def __init__(self, runs: Runs, file: Written) -> None:
+    def __init__(self, runs: ModuleRuns, file: Written) -> None:
         self.runs, self.file = runs, file
 
     def agrees(self, sizes: Sizes) -> bool | None:
@@ -77,16 +76,12 @@ class Graph:
 
 
 def confirmed(
-    restriction: Restriction,
-    declaration: Declaration,
-    runs: Runs,
-    graph: Graph | None,
-    others: Sequence[Cond],
+    restriction: Restriction, runs: ModuleRuns, graph: FileRuns | None, others: Sequence[Cond]
 ) -> Confirmed:
     """Runs at declared sizes that a restriction rules out, and none of the `others` if there are any."""
     cond, example = restriction.term.cond, runs.example
     given = [dict(restriction.counterexample)] if restriction.counterexample else []
-    own = violating(declaration, example, lambda sizes: holds_at(cond, sizes), restriction.roots)
+    own = violating(runs.declaration, example, lambda sizes: holds_at(cond, sizes), restriction.roots)
     tried: dict[SizeItems, Ran] = {}
     for sizes in itertools.chain(given, own):
         whole = runs.complete(sizes)
@@ -96,7 +91,7 @@ def confirmed(
         if len(tried) == MAX_TRIED:
             break
     if not tried:  # conditions that always break together are tried together
-        return confirmed(restriction, declaration, runs, graph, ()) if others else Confirmed()
+        return confirmed(restriction, runs, graph, ()) if others else Confirmed()
     ran_there = tuple(s for s, r in tried.items() if r.state == "runs")
     failing = [s for s, r in tried.items() if r.state == "fails"]
     if failing:
@@ -115,14 +110,12 @@ def confirmed(
 # ---------------------------------------------------------------------- the declared sizes
 
 
-def probed(
-    declaration: Declaration, runs: Runs, graph: Graph | None, known: Callable[[Sizes], bool]
-) -> list[SourceFinding]:
+def probed(runs: ModuleRuns, graph: FileRuns | None, known: Callable[[Sizes], bool]) -> list[SourceFinding]:
     """Findings for declared sizes at which the module fails or the graph differs.
 
     Sizes that are `known` to are left out.
     """
-    tried = itertools.islice(probes(declaration, runs.example), MAX_PROBES)
+    tried = itertools.islice(probes(runs.declaration, runs.example), MAX_PROBES)
     found = [runs.at(sizes) for sizes in tried if not known(runs.complete(sizes))]
     failed, ran = ([r for r in found if r.state == state] for state in ("fails", "runs"))
     lines = dict.fromkeys(r.origin.place for r in failed)
@@ -133,7 +126,7 @@ def probed(
     return findings
 
 
-def _failing(runs: Runs, failed: Sequence[Ran], ran: Sequence[Ran]) -> SourceFinding:
+def _failing(runs: ModuleRuns, failed: Sequence[Ran], ran: Sequence[Ran]) -> SourceFinding:
     first, *also = sorted(failed, key=lambda r: len(runs.changed(r)))
     sizes = runs.changed(first)
     names = {n for n, _ in sizes}
@@ -145,7 +138,7 @@ def _failing(runs: Runs, failed: Sequence[Ran], ran: Sequence[Ran]) -> SourceFin
     return _found(runs, sizes, title, notes, origin=first.origin, verdict="module")
 
 
-def _differing(runs: Runs, ran: Ran) -> SourceFinding:
+def _differing(runs: ModuleRuns, ran: Ran) -> SourceFinding:
     sizes = runs.changed(ran)
     title = f"the exported graph does not compute what the module computes at {sizes_text(sizes)}"
     why = "a size or a value became a number while the module was exported"
@@ -153,7 +146,9 @@ def _differing(runs: Runs, ran: Ran) -> SourceFinding:
     return _found(runs, sizes, title, notes, verdict="graph")
 
 
-def _found(runs: Runs, sizes: SizeItems, title: str, notes: Sequence[str], **more: Any) -> SourceFinding:
+def _found(
+    runs: ModuleRuns, sizes: SizeItems, title: str, notes: Sequence[str], **more: Any
+) -> SourceFinding:
     declared = [runs.declaration.quote(n) for n, _ in sizes]
     notes = [*(f"declared: {d}" for d in declared), *notes]
     text = "; ".join(declared)

@@ -16,8 +16,8 @@ from torch.export import Dim
 from benchmarks.modules.__main__ import CASES, astray, checked, judged, pasted
 from benchmarks.modules.built import Built
 from shapesolve.torch import check
-from shapesolve.torch.declared import Call, read_declaration
-from shapesolve.torch.running import Runs
+from shapesolve.torch.declared import ExportCall, read_declaration
+from shapesolve.torch.running import ModuleRuns
 
 
 def test_the_bench_is_large_enough() -> None:
@@ -67,9 +67,9 @@ class Keeps(nn.Module):
         return torch.zeros(x.shape[0] * 1000, x.shape[0] * 1000) + self.calls
 
 
-def runs(module: nn.Module, args: tuple[Any, ...], shapes: Any) -> Runs:
-    call = Call(module, args, {}, shapes)
-    return Runs(call, read_declaration(call))
+def runs(module: nn.Module, args: tuple[Any, ...], shapes: Any) -> ModuleRuns:
+    call = ExportCall(module, args, {}, shapes)
+    return ModuleRuns(call, read_declaration(call))
 
 
 def test_a_run_leaves_the_module_alone_and_is_bounded() -> None:

@@ -129,7 +129,7 @@ def test_exports_of_other_threads_are_refused_as_ever(monkeypatch: pytest.Monkey
     from torch.export import dynamic_shapes
     from torch.onnx._internal.exporter import _capture_strategies as strategies
 
-    from shapesolve.torch.declared import Call
+    from shapesolve.torch.declared import ExportCall
     from shapesolve.torch.exporting import captured
 
     refine = dynamic_shapes.refine_dynamic_shapes_from_suggested_fixes
@@ -143,7 +143,7 @@ def test_exports_of_other_threads_are_refused_as_ever(monkeypatch: pytest.Monkey
             return super()._capture(*given)
 
     monkeypatch.setattr(strategies, "CAPTURE_STRATEGIES", (Elsewhere,))
-    call = Call(Windows(), (torch.randn(2, 16, 16, 8),), {}, {"x": {1: Dim("h", min=4)}})
+    call = ExportCall(Windows(), (torch.randn(2, 16, 16, 8),), {}, {"x": {1: Dim("h", min=4)}})
     assert captured(call, free=True).refusal
     assert "Suggested fixes not found" in str(found[0])
     assert dynamic_shapes.refine_dynamic_shapes_from_suggested_fixes is refine
