@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..expr import Cond, Dim
@@ -59,6 +60,15 @@ def input_sites(node: Node, prefix: str, lowered: Lowered) -> tuple[Site, ...]:
     )
 
 
+def with_other_inputs(
+    sites: Sequence[Site], node: Node | None, prefix: str, lowered: Lowered
+) -> tuple[Site, ...]:
+    """The sites; where they name one tensor only, also the other inputs of the node, one of which it is compared with."""
+    if node is None or len({s.tensor for s in sites}) > 1:
+        return tuple(sites)
+    return (*sites, *input_sites(node, prefix, lowered))
+
+
 def holding_text(tensor: str, lowered: Lowered) -> str:
     """The elements of a small tensor as text: ``[0, -1, 64]``, ``0 to 599``. Empty if they are not known."""
     return held_text(lowered.values.get(tensor))
@@ -66,9 +76,7 @@ def holding_text(tensor: str, lowered: Lowered) -> str:
 
 def sides_of(entry: Entry | Open, lowered: Lowered, also: Site | None = None) -> tuple[Site, ...]:
     """Sites to show for a condition: one per tensor, then `also`. If there is only one, also the node's other inputs."""
-    sites = sites_of(entry, lowered)
-    if len({s.tensor for s in sites}) < 2 and entry.node is not None:
-        sites = (*sites, *input_sites(entry.node, entry.prefix, lowered))
+    sites = with_other_inputs(sites_of(entry, lowered), entry.node, entry.prefix, lowered)
     by_tensor = {s.tensor: s for s in sites}
     shown = list(by_tensor.values())[:MAX_LISTED]
     return tuple(shown if also is None or also.tensor in {s.tensor for s in shown} else [*shown, also])
@@ -154,9 +162,7 @@ class SiteTracer(Tracer):
         """Nodes from which the sites of a condition are computed. If it names only one tensor, nodes behind all inputs
         of its node.
         """
-        sites = sites_of(entry, self.lowered)
-        if len({s.tensor for s in sites}) < 2 and entry.node is not None:
-            sites = (*sites, *input_sites(entry.node, entry.prefix, self.lowered))
+        sites = with_other_inputs(sites_of(entry, self.lowered), entry.node, entry.prefix, self.lowered)
         labels = [label for site in sites for label in reversed(self.labels(site))]
         return tuple(dict.fromkeys((*self.owners(entry.prefix), *labels)))
 

@@ -172,16 +172,15 @@ class InputChecker:
         return next((c for c in behind if c.role == "assumption"), None)
 
     def _violation(self, broken: Broken, sizes: Mapping[str, int]) -> Violation:
-        from .trace import Tracer
+        from .operands import SiteTracer, with_other_inputs
         from .wording import breaking_text, violation_text
 
-        tracer, constraint = Tracer(self.lowered), broken.constraints[0]
+        tracer, constraint = SiteTracer(self.lowered), broken.constraints[0]
         nodes = dict.fromkeys(broken.nodes)
         for c in broken.constraints:
-            for site in c.origin.sites:
-                nodes.update(
-                    dict.fromkeys(tracer.nodes(tracer.chain(site.tensor, site.axis, to_inputs=True)))
-                )
+            node, prefix = tracer.scopes.get(c.origin.node or "", (None, ""))
+            for site in with_other_inputs(c.origin.sites, node, prefix, self.lowered):
+                nodes.update(dict.fromkeys(tracer.labels(site)))
         cond = constraint.cond if need(constraint) is broken.cond else broken.cond
         needed = self._needed(cond, constraint, sizes)
         text = violation_text(needed, cond, constraint, sizes, self.concrete_shapes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from functools import partial
 
 from ..expr import Dim, IntoDim, any_of, as_dim, constant, eq, exact_quotient, floor_div, ge, le, minimum
@@ -46,13 +47,15 @@ def recurrent(op: Op, gates: int, not_empty: str = "", activations: int = 0) -> 
     for name, size in (("S", length), ("B", batch), ("I", x[2])):
         if name in not_empty:
             op.require(ge(size, 1), "the runtime cannot run this layer on an empty input", (0, None))
-    _needs(op, 1, "W", directions, gates * hidden, x[2])
-    _needs(op, 2, "R", directions, gates * hidden, hidden)
-    _needs(op, 3, "B", directions, 2 * gates * hidden)
-    _needs(op, 4, "sequence_lens", batch)
-    _needs(op, 5, "initial_h", *state)
-    _needs(op, 6, "initial_c", *state)
-    _needs(op, 7, "P", directions, 3 * hidden)
+    rows = 0 if batch_first else 1
+    per_row: dict[int, Place] = {rows: (0, rows)}
+    _needs(op, 1, "W", (directions, gates * hidden, x[2]), {2: (0, 2)})
+    _needs(op, 2, "R", (directions, gates * hidden, hidden))
+    _needs(op, 3, "B", (directions, 2 * gates * hidden))
+    _needs(op, 4, "sequence_lens", (batch,), {0: (0, rows)})
+    _needs(op, 5, "initial_h", state, per_row)
+    _needs(op, 6, "initial_c", state, per_row)
+    _needs(op, 7, "P", (directions, 3 * hidden))
     lengths = op.value(4)
     if lengths is not None and lengths.reached:
         (lo, hi), nobody = lengths.bounds, eq(batch, 0)
@@ -97,14 +100,15 @@ def _hidden_size(op: Op, gates: int) -> Dim:
     return op.fresh("hidden size")
 
 
-def _needs(op: Op, i: int, what: str, *dims: IntoDim) -> None:
-    """Requires that input `i`, if connected, has these dims."""
+def _needs(op: Op, i: int, what: str, dims: Iterable[IntoDim], of: Mapping[int, Place] | None = None) -> None:
+    """Requires that input `i`, if connected, has these dims. `of`: by axis, the place of another input that has the size."""
     if not op.has(i):
         return
-    given = op.shape(i, len(dims))
-    for k, (d, need) in enumerate(zip(given or (), map(as_dim, dims), strict=False)):
+    needs = [*map(as_dim, dims)]
+    why = f"{what} must have the shape that directions, hidden size and input give"
+    for k, (d, need) in enumerate(zip(op.shape(i, len(needs)) or (), needs, strict=False)):
         place: Place = (i, k)
-        op.same(d, need, f"{what} must have the shape that directions, hidden size and input give", place)
+        op.same(d, need, why, *([of[k]] if of and k in of else []), place)
 
 
 def recurrent_work(op: Op, outputs: Outputs, gates: int, cell: int) -> Operations | None:
