@@ -215,7 +215,7 @@ def captured(call: ExportCall, *, free: bool = False) -> Captured:
 
 @contextlib.contextmanager
 def _fresh_kernels() -> Iterator[None]:
-    """Clears PyTorch's cached kernels of recurrent layers before a trace and after it.
+    """Clears PyTorch's cached kernels of recurrent layers before an export and after it.
 
     `torch.onnx.export` traces them as loops of any length, unless an export before has cached the unrolled kernel.
     """
@@ -284,18 +284,17 @@ def written(program: Any, opset: int | None) -> Written:
     if not translated and not decomposes:  # the other calls fail in the same way
         return found
     try:
-        with quiet():
-            given = program if translated else program.run_decompositions()
-        again = _exported(given, opset, optimize=not translated)
+        again = _exported(program, opset, optimize=not translated, decompose=not translated)
     except Exception:  # the first error is the one to report
         return found
     change = _WITHOUT_OPTIMIZER if translated else _DECOMPOSED
     return replace(again, failed=failed, change=change, blamed=blamed)
 
 
-def _exported(program: Any, opset: int | None, *, optimize: bool = True) -> Written:
-    with quiet():
-        found = torch.onnx.export(program, dynamo=True, opset_version=opset, optimize=optimize, verbose=False)
+def _exported(program: Any, opset: int | None, *, optimize: bool = True, decompose: bool = False) -> Written:
+    with quiet(), _fresh_kernels():
+        given = program.run_decompositions() if decompose else program
+        found = torch.onnx.export(given, dynamo=True, opset_version=opset, optimize=optimize, verbose=False)
     assert found is not None
     return Written(found.exported_program, found.model_proto)
 
@@ -391,7 +390,7 @@ def dynamic(
     """
     exports = []
     for example in examples:
-        with quiet():
+        with quiet(), _fresh_kernels():
             program = torch.onnx.export(module, example, **{"dynamo": True, "verbose": False, **options})
         assert program is not None
         exports.append(program.model_proto)
