@@ -175,16 +175,18 @@ class InputChecker:
         from .operands import SiteTracer, with_other_inputs
         from .wording import breaking_text, violation_text
 
-        tracer, constraint = SiteTracer(self.lowered), broken.constraints[0]
-        nodes = dict.fromkeys(broken.nodes)
+        constraint, nodes = broken.constraints[0], dict.fromkeys(broken.nodes)
+        tracer, operands = SiteTracer(self.lowered), []
         for c in broken.constraints:
             node, prefix = tracer.scopes.get(c.origin.node or "", (None, ""))
-            for site in with_other_inputs(c.origin.sites, node, prefix, self.lowered):
+            sites = with_other_inputs(c.origin.sites, node, prefix, self.lowered)
+            operands.append(sites)
+            for site in sites:
                 nodes.update(dict.fromkeys(tracer.labels(site)))
         cond = constraint.cond if need(constraint) is broken.cond else broken.cond
         needed = self._needed(cond, constraint, sizes)
-        text = violation_text(needed, cond, constraint, sizes, self.concrete_shapes)
-        place = breaking_text(constraint, sizes, self.concrete_shapes)
+        place = breaking_text(constraint.origin, operands[0], sizes, self.concrete_shapes)
+        text = violation_text(needed, cond, constraint, sizes, place)
         assumed = self._assumption(constraint) if cond.is_false else None
         if assumed is not None:
             text = f"under the assumption {assumed.cond} ({assumed.origin.rule}), {text}"

@@ -13,7 +13,7 @@ from ..lower.reason import BROADCAST, ELEMENTS, fault_of, reason_id
 from ..lower.records import Entry
 from ..lower.types import Tensor
 from ..model import Node
-from ..propagate.constraint import Constraint, Site
+from ..propagate.constraint import Constraint, Origin, Site
 from .finding import Operand, Step
 from .limits import MAX_EXAMPLES, MAX_LISTED, MAX_NUMBERS, MAX_QUOTED
 from .operands import held_text, holding_text, input_sites, sites_of, size_at
@@ -229,27 +229,28 @@ def _joined(facts: Sequence[str]) -> str:
 
 
 def violation_text(
-    needed: str, cond: Cond, constraint: Constraint, sizes: Mapping[str, int], given: GivenSizes
+    needed: str, cond: Cond, constraint: Constraint, sizes: Mapping[str, int], place: str
 ) -> str:
-    """Sentence about a broken condition: the condition, the actual sizes, the node."""
-    origin = constraint.origin
+    """Sentence about a broken condition: the condition, the actual sizes, the node and its operands (`place`)."""
     used = sizes_text(sizes, sorted(cond.free))
     text = "no size makes this run" if cond.is_false else f"{needed} does not hold"
     if used:
         text += f" for {used}"
-    if origin.node:
-        text += f"; {breaking_text(constraint, sizes, given)}"
+    if place:
+        text += f"; {place}"
     elif constraint.role == "user":
         text += " (stated as an assumption)"
     return text
 
 
-def breaking_text(constraint: Constraint, sizes: Mapping[str, int], given: GivenSizes) -> str:
+def breaking_text(
+    origin: Origin, operands: Sequence[Site], sizes: Mapping[str, int], given: GivenSizes
+) -> str:
     """Text of the operands of a node's condition at these sizes. Empty if no node states it."""
-    origin = constraint.origin
     if not origin.node:
         return ""
-    seen = [given.text(tensor, sizes) for tensor in dict.fromkeys(s.tensor for s in origin.sites)]
+    tensors = list(dict.fromkeys(s.tensor for s in operands))
+    seen = [given.text(tensor, sizes) for tensor in tensors[:MAX_LISTED]]
     return f"{origin.node} ({origin.rule})" + (f" would get {' and '.join(seen)}" if seen else "")
 
 
