@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -134,7 +134,7 @@ def same(a: Dims | None, b: Dims | None) -> bool:
     return a is not None and b is not None and len(a) == len(b) and all(x is y for x, y in zip(a, b))
 
 
-def numbers(dims: Iterable[Dim]) -> tuple[int, ...] | None:
-    """The sizes when all are numbers."""
+def numbers(dims: Sequence[Dim]) -> tuple[int, ...] | None:
+    """The sizes if all are numbers, else None."""
     found = tuple([d.const for d in dims if not d.terms])
-    return found if len(found) == len(tuple(dims)) else None
+    return found if len(found) == len(dims) else None

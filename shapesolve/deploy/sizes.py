@@ -99,7 +99,7 @@ class Sizes:
         return shapes is not None and not self.analysis.check_inputs(shapes)
 
     def can_be_tried(self, sizes: Mapping[str, int]) -> bool:
-        """True if tensors at these sizes are small enough to run, and none is illegally empty."""
+        """True if a run at these sizes has no tensor too large, and no size of 0 that may make it fail."""
         shapes = self.shapes(sizes) or {}
         if sum(prod(s) for s in shapes.values()) > MAX_ELEMENTS:
             return False
@@ -225,7 +225,7 @@ class Sizes:
         return {n: self.fixed[n] for n, size in wanted.items() if self.fixed.get(n, size) != size}
 
     def near(self, wanted: Mapping[str, int]) -> dict[str, int]:
-        """Accepted sizes close to the wanted ones, found by search, else the nearest. Raises `NoSizes`."""
+        """The wanted sizes if accepted, else close ones found by search, else the nearest. Raises `NoSizes` if none."""
         start = self._start(wanted)
         if self.accepted(start):
             return start

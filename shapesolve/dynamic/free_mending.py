@@ -272,7 +272,10 @@ def _target(freeing: Freeing, name: str, dims: Seq[Dim]) -> str:
 
 
 def _fitted(freeing: Freeing, node: Node, links: Links) -> Node | None:
-    """Expands an operand of size 1 or baked size along an axis on which other operands have a freed size."""
+    """Repeats one operand along an axis that others have freed (Expand, Tile). None: nothing to do.
+
+    Raises `Refused` if an operand holds entries for the baked size only.
+    """
     found: dict[Hashable, list[tuple[int, int, Dim]]] = {}
     outermost: dict[Hashable, Dim] = {}  # rows with others inside, when they were one row
     for i, labels in enumerate(links.inputs):

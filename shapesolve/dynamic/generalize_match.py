@@ -72,7 +72,7 @@ class _Scope:
 
 
 def constant_of(node: Node) -> Constant | None:
-    """The tensor that a Constant node stores; None for every other node, and for texts and sparse tensors."""
+    """The tensor of a Constant node: `value`, or a numeric attribute. None for any other node or attribute."""
     if not node.is_constant:
         return None
     for name, value in node.attributes.items():
@@ -192,7 +192,7 @@ def _same(a: Any, b: Any) -> bool:
 
 
 def _key(node: Node, scope: _Scope) -> tuple[Any, ...] | None:
-    """Matching key of a node: the operator, and the tensors it reads. None if one is not known yet."""
+    """Matching key: operator and tensors read; any stored tensor matches any other. None if one is not known yet."""
     meant = [scope.look(name) if name else "" for name in (*node.inputs, *node.captures)]
     if None in meant:
         return None

@@ -229,7 +229,7 @@ def _refuted_at(a: Solved, claim: Claim, sizes: Mapping[str, int]) -> Proof | No
 
 
 def _not_accepted(a: Solved, claim: Claim, proof: Refuted) -> str:
-    """Message: no counterexample is accepted once it is bound, with the generated symbols that decide it."""
+    """Message: the model accepts no tried counterexample; names the generated symbols that decide it."""
     made = [n for n in proof.counterexample if n in a.walk.state.reasons]
     names = [n for n in made if n in claim.cond.free] or made[:MAX_LISTED]
     reason = "no counterexample was found that the model accepts"

@@ -63,7 +63,7 @@ def input_sites(node: Node, prefix: str, lowered: Lowered) -> tuple[Site, ...]:
 def with_other_inputs(
     sites: Sequence[Site], node: Node | None, prefix: str, lowered: Lowered
 ) -> tuple[Site, ...]:
-    """The sites; where they name one tensor only, also the other inputs of the node, one of which it is compared with."""
+    """The sites. If they name one tensor only, also all inputs of the node."""
     if node is None or len({s.tensor for s in sites}) > 1:
         return tuple(sites)
     return (*sites, *input_sites(node, prefix, lowered))

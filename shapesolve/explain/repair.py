@@ -251,7 +251,7 @@ class Repairs:
     # ------------------------------------------------------------------ assumptions
 
     def granted_behind(self, clash: Clash) -> tuple[Constraint, ...]:
-        """Assumptions on broadcasts without which the failure does not occur."""
+        """All broadcast assumptions if the failure does not occur without them, else none."""
         granted = self.lowered.constraints.role("assumption")
         if not granted or not self.request.granted or place_of(clash, self.lowered) in self._certain:
             return ()

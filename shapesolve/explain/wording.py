@@ -231,7 +231,7 @@ def _joined(facts: Sequence[str]) -> str:
 def violation_text(
     needed: str, cond: Cond, constraint: Constraint, sizes: Mapping[str, int], place: str
 ) -> str:
-    """Sentence about a broken condition: the condition, the actual sizes, the node and its operands (`place`)."""
+    """Sentence: a broken condition, the actual sizes, the node and its operands (`place`)."""
     used = sizes_text(sizes, sorted(cond.free))
     text = "no size makes this run" if cond.is_false else f"{needed} does not hold"
     if used:

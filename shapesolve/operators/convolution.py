@@ -238,9 +238,7 @@ def deform_conv(op: Op) -> Known:
 
 
 def _only_batch_empty(op: Op, x: int, shape: Shape, axis: int, always: bool = False) -> None:
-    """Requires that the input of a pool is non-empty, or only its batch is empty. With `always`, an empty input is refused even
-    then.
-    """
+    """Requires that an axis of a pool's input is not 0, unless the batch is; with `always`, in any case."""
     if always:
         op.require(ge(shape[axis], 1), EMPTY_POOL, (x, axis))
     else:

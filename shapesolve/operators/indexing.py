@@ -253,7 +253,7 @@ def scatter_elements(op: Op) -> Known:
 
 
 def _scatter_data(op: Op) -> tuple[Array | None, Any, Array | None]:
-    """Data, indices and updates of a Scatter, if all are known and there is no reduction."""
+    """Data, indices and updates of a Scatter, each None if unknown; all None with a reduction."""
     if op.text_attr("reduction", "none") != "none":
         return None, None, None
     value, updates = op.value(0), op.value(2)

@@ -117,7 +117,7 @@ class Carried:
         return Optional(elem, guess.present if guess.present is out.present else None)
 
     def _shared(self, guess: Sequence, out: Sequence) -> Known | None:
-        """Join of the elements of two sequences, without data."""
+        """Join of the elements of two sequences, without data; sizes that depend on the iteration become open."""
         return change_sizes(
             self.op, closed(self.op, common_elem(self.op, guess, out), self.visible), lambda d: d
         )

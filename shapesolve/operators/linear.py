@@ -178,7 +178,7 @@ GEMM = product_of(gemm_inner, 2)
 
 
 def gemm_axes(b: int = 1, bias: int = 2) -> Axes:
-    """Links of a Gemm of input 0 and input `b`, with a bias."""
+    """Makes the axis rule of a Gemm: `b` and `bias` are the indices of those inputs."""
 
     def axes(op: Op, _: Outputs) -> Links:
         inputs: list[list[Label]] = [own(op, i) for i in range(op.n_in)]

@@ -47,7 +47,7 @@ def window_of(op: Op, kernel: Seq[Dim]) -> Window:
 
 
 def require_small_pads(op: Op, kernel: Seq[Dim]) -> None:
-    """Requires pads smaller than the kernel, which onnxruntime checks at load time."""
+    """Raises `MalformedNode` if a pad is not smaller than the kernel; only where onnxruntime is followed."""
     pads = op.ints_attr("pads") or ()
     if op.as_onnxruntime("pool-pads") and any(p >= k.const for p, k in zip(pads, (*kernel, *kernel))):
         raise MalformedNode(f"pads {list(pads)} must be smaller than the kernel {[k.const for k in kernel]}")

@@ -98,7 +98,7 @@ class Conclusion:
             yield replace(one, tried=confirmed(one, self.runs, self.graph, others))
 
     def add_file(self, file: Written) -> None:
-        """Holds the guards, and the conditions of the written model, against the declaration."""
+        """Compares the guards, and the conditions of the written model, with the declaration."""
         if self.runs is not None:
             self.graph = FileRuns(self.runs, file)
         roots = list(self.declaration.roots)
@@ -248,7 +248,7 @@ class Conclusion:
         yield Correction(declaration, opened=left - meant, fixed=fixed)
 
     def _stronger(self, speechless: Sequence[Restriction]) -> list[Cond]:
-        """Equal sizes and multiples from which these restrictions follow, if there are any."""
+        """Equal sizes and multiples from which all these restrictions follow; empty if some follow from none."""
         assert self.runs is not None
         found: list[Cond] = []
         example = self.runs.example
@@ -267,7 +267,7 @@ class Conclusion:
         return found
 
     def _end(self, name: str, fails: int) -> Cond | None:
-        """A bound on one size, found by halving between the example and a size that fails."""
+        """Bound on one size, by halving between the example and a size that fails; None if a run is undecided."""
         assert self.runs is not None
         good, far = self.runs.example[name], fails
         if self.runs.at({name: far}).state != "fails":

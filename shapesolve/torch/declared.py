@@ -197,7 +197,7 @@ def finite(bound: Any) -> int | None:
 
 
 def resolved(call: ExportCall) -> ExportCall:
-    """The call with ``dynamic_shapes`` in plain containers, with dims for names."""
+    """The call with ``dynamic_shapes`` in plain containers, dims for names; unchanged if they do not fit."""
     spec = call.spec
     try:
         if hasattr(spec, "dynamic_shapes"):  # torch.export.ShapesCollection, AdditionalInputs

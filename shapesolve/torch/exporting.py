@@ -361,7 +361,7 @@ _SYMBOL = re.compile(r"\b[su]\d+\b")
 
 
 def _keeps(node: Any) -> bool:
-    """True unless a node without users only computes or checks something."""
+    """True if dead-code removal must keep the node: it is no call, or its operator mutates."""
     return node.op != "call_function" or getattr(getattr(node.target, "_schema", None), "is_mutable", False)
 
 

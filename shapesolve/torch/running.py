@@ -221,7 +221,7 @@ def example_sizes(declaration: Declaration) -> dict[str, int]:
 
 
 def root_size(size: Dim, name: str, value: int | None) -> int | None:
-    """The size of a root for an axis of size `value`."""
+    """The size of a root for an axis of size `value`, rounded down. None if the axis does not decide it."""
     base, one = _at(size, {name: 0}), _at(size, {name: 1})
     return (
         None

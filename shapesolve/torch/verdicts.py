@@ -42,7 +42,7 @@ class FileRuns:
 
     @cached_property
     def _session(self) -> Any:
-        """None without onnxruntime, for a file that it does not take, or without a file."""
+        """Session of onnxruntime for the file. None without a file or onnxruntime, or if it refuses the file."""
         proto = self.file.proto
         if proto is None or find_spec("onnxruntime") is None or proto.ByteSize() > MAX_BYTES:
             return None
@@ -58,7 +58,7 @@ class FileRuns:
             return None
 
     def _same(self, ran: Ran) -> bool | None:
-        """True if the file gives the outputs of this run of the module. None if the run has none."""
+        """True if the file gives the outputs of this run, False also if it fails. None if the run has no outputs."""
         if ran.state != "runs" or ran.outputs is None:
             return None
         by_name = dict(zip(input_names(self.file.program), self.runs.in_order(ran.leaves)))

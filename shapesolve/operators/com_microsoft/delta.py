@@ -98,9 +98,7 @@ def _packed(op: Op, q: Shape, state: Shape) -> _Sizes:
 
 
 def _batch(op: Op, tokens: Shape, state: Shape | None) -> Dim:
-    """Number of sequences. Of tokens in one row it follows from the offsets, or from the state, which divides them
-    evenly.
-    """
+    """Number of sequences: the batch axis; for tokens in one axis from cu_seqlens, else from the state."""
     for axis, d in enumerate(tokens):
         op.require(ge(d, 1), "there must be a token", (0, axis))
     if op.has(3):
