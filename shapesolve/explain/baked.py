@@ -224,7 +224,8 @@ class Baked:
         """The smallest size of a symbol, among those tried, that a condition excludes."""
         sizes = range(1, min(at[name] + 2, budget.MAX_AHEAD))
         below = range(max(at[name] - budget.MAX_AHEAD, 1), at[name] + 2)
-        return next((n for n in chain(sizes, below) if cond.evaluate({**at, name: n}) is False), None)
+        above = (at[name] << k for k in range(1, HUGE.bit_length()))
+        return next((n for n in chain(sizes, below, above) if cond.evaluate({**at, name: n}) is False), None)
 
     def mixes_rows(self, entry: Entry, names: Collection[str]) -> bool:
         """True if a constant target regroups across the first axis, which mixes rows of a batch.

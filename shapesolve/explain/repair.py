@@ -170,7 +170,10 @@ class Repairs:
                 yield one, self._lowered(one)
 
     def _as_siblings(self, edit: Edit) -> Iterator[Edit]:
-        """Edits that give a weight the shape of similar weights, most frequent shape first."""
+        """Edits that give a weight the shape of similar weights, most frequent shape first.
+
+        A size of 1 is left out: it fits wherever sizes are broadcast.
+        """
         for name, now in edit.stored.items():
             if (
                 len(edit.stored) == 1
@@ -179,9 +182,10 @@ class Repairs:
                 and None in now.dims
             ):
                 own = tuple([d.const for d in self.lowered.shapes[name]])
-                found = sorted(_fitting(self._shapes, now.dims, own), key=lambda pair: -pair[1])
-                for dims, _ in found[:MAX_LISTED]:
-                    text = edit.text.format(dims[now.dims.index(None)])
+                at = now.dims.index(None)
+                fitting = ((d, n) for d, n in _fitting(self._shapes, now.dims, own) if d[at] != 1)
+                for dims, _ in sorted(fitting, key=lambda pair: -pair[1])[:MAX_LISTED]:
+                    text = edit.text.format(dims[at])
                     yield replace(edit, text=text, stored={name: OtherShape(dims)})
 
     def _lowered(self, edit: Edit) -> Lowered:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import shapesolve
 from benchmarks.corpus import model_files
 from benchmarks.severity import KINDS, Case, baked_cases, worst
 
-from ..building import EVERYTHING
+from ..building import EVERYTHING, parsed
 
 FILES = model_files(Path(__file__).resolve().parents[1] / "models", "")
 
@@ -26,3 +28,20 @@ def test_every_kind_of_size_that_stays_behind_is_a_warning() -> None:
             cases += baked_cases(file, 2 if EVERYTHING else 1)
     assert {case.kind for case in cases} == set(KINDS)
     assert [case for case in cases if case.severity not in ("error", "warning")] == []
+
+
+def test_a_table_of_positions_beside_a_class_token_is_a_size_of_the_example() -> None:
+    """Its condition also holds at sizes that leave no patches: the token alone is broadcast."""
+    text = """g (float[1, 1, h, h] x) => (y) {
+        pooled = MaxPool <kernel_shape = [4, 4], strides = [4, 4]> (x)
+        patches = Reshape (pooled, target)
+        tokens = Concat <axis = 1> (token, patches)
+        y = Add (tokens, positions)
+    }"""
+    tables = {"token": [1, 1], "positions": [1, 257], "target": np.array([1, -1])}
+    (finding,) = [
+        f for f in shapesolve.analyze(parsed(text, **tables)).diagnostics if f.severity == "warning"
+    ]
+    assert finding.code == "SS404"
+    assert "64 <= h <= 67" in finding.title
+    assert "[1, 1]" not in finding.help
