@@ -112,10 +112,10 @@ def analysis_of(
     """
     solved = solve_model(model, request, progress)
     request = solved.request
-    if not solved.stuck or not (request.bind or request.assume):
+    if not (request.bind or request.assume) or not solved.contract.impossible:
         return Analysis(solved)
     free = solved.again(bind={}, assume=())
-    if free.stuck:
+    if free.contract.impossible:
         return Analysis(free)
     from .explain.outside import find_outside
 

@@ -6,7 +6,6 @@ import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import chain
 from typing import TYPE_CHECKING
 
 from ..expr import Cond, Dim, ge, parse_cond
@@ -15,7 +14,6 @@ from ..lower.standard import stops_loading
 from ..model import Node
 from ..propagate.constraint import Constraint
 from . import declared, restriction, specialised
-from .conflict import find_contradiction
 from .finding import CODES, Conflict, Finding, Severity
 from .limits import MAX_LISTED
 from .operands import SiteTracer, sides_of
@@ -224,7 +222,7 @@ def _size_text(size: Dim) -> str:
 @finds(SS302=("info", "what a node needs is not decided by the sizes of the inputs"))
 def _undecided(analysis: Solved) -> Iterator[Finding]:
     """Findings for requirements on data that input sizes do not decide."""
-    if analysis.conflicts or analysis.contract.impossible:
+    if analysis.conflicts:
         return
     reported = {  # with a finding of their own
         (node, left.free | right.free)
@@ -285,13 +283,8 @@ def _restricted(analysis: Solved) -> Iterator[Finding]:
     if analysis.conflicts:
         return
     yield from specialised.findings(analysis)
-    if analysis.contract.impossible:
-        yield find_contradiction(
-            analysis.lowered, chain.from_iterable(analysis.accepted.conds.values())
-        ).finding
-    else:
-        found = restriction.findings(analysis)
-        yield from _of_the_model(found, analysis) if analysis.request.bind else found
+    found = restriction.findings(analysis)
+    yield from _of_the_model(found, analysis) if analysis.request.bind else found
 
 
 def _of_the_model(found: Iterable[Finding], analysis: Solved) -> Iterator[Finding]:

@@ -167,10 +167,12 @@ class Solved:
     @cached_property
     def conflicts(self) -> Sequence[Conflict]:
         """Sets of conditions that cannot hold together, each a minimal core with a message in words."""
-        if self.rejected_request or not self.walk.state.clashes:
+        if self.rejected_request or not self.contract.impossible:
             return self.rejected_request
-        from .conflict import find_conflicts, is_after_emptiness
+        from .conflict import find_conflicts, find_contradiction, is_after_emptiness
 
+        if not self.walk.state.clashes:
+            return (find_contradiction(self.lowered, chain.from_iterable(self.accepted.conds.values())),)
         if is_after_emptiness(self.lowered, self.request):
             filled = self.again(filled=True)
             if filled.walk.state.clashes:
@@ -180,15 +182,11 @@ class Solved:
     @cached_property
     def nothing_runs(self) -> str:
         """Message if no input sizes run, with the node; empty if some do."""
-        if not self.contract.impossible:
-            return ""
         if self.rejected_request:
             return self.rejected_request[0].message
-        from .conflict import find_contradiction
-
         found = next(iter(self.conflicts), None)
         if found is None:
-            found = find_contradiction(self.lowered, chain.from_iterable(self.accepted.conds.values()))
+            return ""
         place = f" at {found.finding.node}" if found.finding.node else ""
         return f"no input sizes run: {found.finding.title}{place}"
 

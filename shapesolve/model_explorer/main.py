@@ -53,7 +53,7 @@ def graphs_of(analysis: Analysis) -> list[gb.Graph]:
 
 def _about(analysis: Analysis) -> dict[str, str]:
     """Side panel text for the whole model: contract and number of findings."""
-    if analysis.conflicts or analysis.contract.impossible:
+    if analysis.conflicts:
         contract = {"contract": "no input sizes run"}
     else:
         terms = [t.text for t in analysis.contract][:MAX_LINES]

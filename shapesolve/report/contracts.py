@@ -51,7 +51,7 @@ def _section(name: str, analysis: Analysis) -> Iterator[str]:
     contract = analysis.contract
     yield f"## {name}\n"
     yield f"{len(analysis.model.graph.nodes):,} nodes; {_inputs(analysis)}.\n"
-    if analysis.conflicts or contract.impossible:
+    if analysis.conflicts:
         yield "No input sizes run.\n"
         return
     if not contract:

@@ -55,7 +55,7 @@ class Deployment:
 
 def deployment_of(analysis: Analysis) -> Deployment | None:
     """The `Deployment` of a model; None if it runs at no sizes."""
-    if analysis.conflicts or analysis.contract.impossible:
+    if analysis.conflicts:
         return None
     names = tuple(name for name in analysis.symbols if name not in analysis._solved.fixed_sizes)
     usual = {name: size for name, size in sample_sizes(analysis).items() if name in names}

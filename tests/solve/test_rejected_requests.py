@@ -90,6 +90,34 @@ def test_assumptions_are_judged_as_sizes_are() -> None:
     assert ss.analyze(UNET, assume=["height % 4 == 0"]).ok
 
 
+def test_an_assumption_that_contradicts_terms_together_names_them() -> None:
+    a = ss.analyze(UNET, assume=["height == width + 1"])
+    (finding,) = a.diagnostics
+    assert not a.ok
+    assert finding.code == "SS203"
+    assert "the assumption `height == width + 1` is not accepted" in finding.title
+    assert "height % 8 == 0 and width % 8 == 0 are needed" in finding.title
+    assert finding.node in finding.nodes
+
+
+def test_the_node_of_a_finding_is_one_that_needs_the_term() -> None:
+    """The size makes a Reshape need an empty batch, and an Einsum behind it cannot run on that."""
+    m = model(
+        [
+            N("Shape", ["X"], ["sizes"]),
+            N("Slice", ["sizes", "zero", "one", "zero"], ["batch"]),
+            N("Concat", ["batch", "rest"], ["target"], axis=0),
+            N("Reshape", ["X", "target"], ["R"], allowzero=1, name="split"),
+            N("Einsum", ["R", "R"], ["Y"], equation="bij,bkj->bik", name="after"),
+        ],
+        [info("X", ["batch", "seq"])],
+        ["Y"],
+        [ints("zero", [0]), ints("one", [1]), ints("rest", [3, 4])],
+    )
+    (finding,) = ss.analyze(m, bind={"seq": 7}).diagnostics
+    assert finding.node == "split"
+
+
 def test_what_the_model_itself_cannot_do_is_told_as_ever() -> None:
     broken = ROOT / "examples/broken_matmul.onnx"
     alone = ss.analyze(broken)
