@@ -123,7 +123,7 @@ def test_a_target_is_to_be_derived_where_some_number_fits(target: tuple[int, ...
         [numpy_helper.from_array(np.array(target, np.int64), "target")],
     )
     (finding,) = ss.analyze(m).diagnostics
-    assert ("the model runs if target holds" in finding.help) is advised
+    assert ("shapes fit if target holds" in finding.help) is advised
     assert carried_out(m, m) == advised
 
 
@@ -205,7 +205,7 @@ def test_a_declaration_that_is_taken_away_is_not_told_of_again() -> None:
 def test_the_node_to_look_at_is_the_one_that_fails() -> None:
     proto, _ = CASES["reshape_baked"]
     a = ss.analyze(proto)
-    (finding,) = [f for f in a.diagnostics if "look there first" in f.help]
+    (finding,) = [f for f in a.diagnostics if "start there" in f.help]
     for size in (1, 2, 5):
         shapes = {
             n: tuple(d.value if d.value is not None else size for d in k.shape) for n, k in a.inputs.items()
@@ -226,8 +226,8 @@ def _table(last: list[Any]) -> onnx.ModelProto:
 @pytest.mark.parametrize(
     ("last", "advice"),
     [
-        (["b", 5, 7, 4], "the model runs with a Transpose (perm = [0, 2, 1, 3]) between x and place"),
-        (["b", 7, 5, 4], "the model runs if table has shape [5, 4] (now [7, 4])"),
+        (["b", 5, 7, 4], "shapes fit with a Transpose (perm = [0, 2, 1, 3]) between x and place"),
+        (["b", 7, 5, 4], "shapes fit if table has shape [5, 4] (now [7, 4])"),
         (["b", 9, 9, 4], ""),
     ],
     ids=["swap", "widen", "neither"],
@@ -257,5 +257,5 @@ def test_weights_of_quantized_products_that_lie_the_other_way_are_told_as_such(o
     stored = [weight] if op == "MatMulInteger" else [weight, scale, columns, points, zero]
     m = model([N(op, names, ["y"], name="mm")], [info("x", ["batch", 12], TensorProto.UINT8)], ["y"], stored)
     first = ss.analyze(m).diagnostics[0]
-    assert first.help == "the model runs if w has shape [12, 5] (now [5, 12])"
+    assert first.help == "shapes fit if w has shape [12, 5] (now [5, 12])"
     assert carried_out(m, m) == 1

@@ -24,7 +24,11 @@ FailOn = Annotated[
 ]
 Select = Annotated[
     list[str] | None,
-    Option("--select", metavar="CODES", help="Only these codes, or what begins so: SS2,SS401."),
+    Option(
+        "--select",
+        metavar="CODES",
+        help="Only these codes; SS2 is every code that begins with it: SS2,SS401.",
+    ),
 ]
 Ignore = Annotated[list[str] | None, Option("--ignore", metavar="CODES", help="None of these codes.")]
 Limits = Annotated[
@@ -67,7 +71,7 @@ def check(
 ) -> None:
     """Problems of a model; the exit code fails a script.
 
-    Exit code 0 when nothing counts, 1 when something does (by default an error), 2 when an input is unusable. Options may stand
+    Exit code 0 without findings that fail (errors; see --fail-on), 1 with one, 2 when an input is unusable. Options may stand
     in pyproject.toml under [tool.shapesolve]. Examples:
 
         shapesolve check model.onnx || exit 1

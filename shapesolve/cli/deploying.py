@@ -23,7 +23,7 @@ def inputs(
     model: Model,
     output: Annotated[
         Path | None,
-        Option("-o", "--output", metavar="FOLDER", help="Where to write; without it, sizes are printed."),
+        Option("-o", "--output", metavar="FOLDER", help="Where to write; without it nothing is written."),
     ] = None,
     count: Annotated[int, Option("-n", "--count", metavar="N", min=1, max=10_000, help="How many.")] = 20,
     form: Annotated[
@@ -31,7 +31,9 @@ def inputs(
         Option("--form", help="One .npz each, or test_data_set_K folders of protobuf tensors."),
     ] = "npz",
     edge: Annotated[bool, Option("--edge/--no-edge", help="Border cases too: least sizes, 1, 0.")] = True,
-    seed: Annotated[int, Option("--seed", metavar="N", help="Other draws.")] = 0,
+    seed: Annotated[
+        int, Option("--seed", metavar="N", help="Another number draws other sizes and values.")
+    ] = 0,
     json: AsJson = False,
     bind: Bind = None,
     assume: Assume = None,
@@ -122,8 +124,8 @@ def sizes(
     `--near` tells the nearest above, below, and on either side, and the conditions that the wanted sizes break; exit code 0
     when the wanted sizes are accepted as they are, 1 when they are not. `--enumerate` lists the smallest, none left out, by the
     largest size and then by each in turn; exit code 1 when there are none. `--buckets` reads sizes from a CSV file (the column
-    of that name or the first; a column `count` says how often) and finds the accepted sizes with provably the least padding, of
-    several symbols in products of their sizes.
+    of that name or the first; a column `count` says how often) and finds the accepted sizes with the
+    least padding, of several symbols in products of their sizes; where that is not proved, the output says so.
     Examples:
 
         shapesolve sizes unet.onnx --near height=1080,width=1920

@@ -28,8 +28,8 @@ Broadcast = Annotated[
     Option(
         "--broadcast",
         metavar="strict|named|equal",
-        help="A name meets a size in a broadcast: leave it open, take a number for true (and say so), or"
-        " take a name for true too.",
+        help="A dim name meets another size in a broadcast. strict: left open; named: it equals a number, with a note"
+        " that this is assumed; equal: it equals another name, too.",
     ),
 ]
 FindingsFormat = Annotated[Format, Option("--format", help="How findings are printed.")]

@@ -39,7 +39,7 @@ def scan(
 ) -> None:
     """Analyze many models in parallel, one row each.
 
-    Exit code 0 when nothing counts, 1 when something does (by default an error), 2 when a model could not be read. Options may
+    Exit code 0 without findings that fail (errors; see --fail-on), 1 with one, 2 when a model could not be read. Options may
     stand in pyproject.toml under [tool.shapesolve]. Examples:
 
         shapesolve scan models/ other.onnx

@@ -106,7 +106,7 @@ def generate_inputs(
     Args:
         model: what `analyze` takes, or an `Analysis`.
         count: how many feeds; sizes come again where the model accepts fewer.
-        seed: other draws.
+        seed: another number draws other sizes and values.
         edge: whether border cases are among them.
         bind: sizes of symbols that stay.
         values: by input name, an array, a number for every element, or a function ``(shape, dtype) -> array``.

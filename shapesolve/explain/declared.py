@@ -52,7 +52,10 @@ def title(analysis: Solved, stale: StaleShape) -> str:
     row = stale.rows[0]
     site = row.origin.sites[0]
     shape = analysis.simple_shapes.get(site.tensor)  # none of a graph whose trips are not followed one by one
-    return row.origin.rule if shape is None else f"{row.origin.rule}, but it is {shape[site.axis or 0]}"
+    if shape is None:
+        return row.origin.rule
+    size = shape[site.axis or 0]
+    return f"{row.origin.rule}, but " + (f"its size is `{size}`" if size.terms else f"it is {size}")
 
 
 def contradictions(analysis: Solved) -> list[str]:

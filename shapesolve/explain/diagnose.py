@@ -156,7 +156,7 @@ def _dead_branches(analysis: Solved) -> Iterator[Finding]:
                 f"it is reached where {analysis.walk.described(entry.guard)}",
             )
             if entry.node is not None and stops_loading(analysis.walk, entry.node):
-                notes += ("onnxruntime does not load the file, whatever is reached",)
+                notes += ("onnxruntime does not load the file, even if this node is never reached",)
             yield Finding("SS204", title, origin.node, origin.op_type, (origin.node,), notes=notes)
 
 
@@ -342,9 +342,11 @@ def _assumed(analysis: Solved) -> Iterator[Finding]:
         why = analysis.bindings.why(name)
         if why.assumption:
             nodes = tuple(dict.fromkeys(c.origin.node for c in why.constraints))
+            own = why.assumption == f"{name} != 1" and analysis.request.broadcast == "named"
+            left = ", which `--broadcast strict` leaves open" if own else ""
             yield Finding(
                 "SS501",
-                f"`{name}` is {value}, assuming {why.assumption}",
+                f"`{name}` is taken as {value}, assuming {why.assumption}{left}",
                 nodes[0] if nodes else "",
                 why.constraints[0].origin.op_type if why.constraints else "",
                 nodes=nodes,

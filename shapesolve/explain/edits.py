@@ -41,7 +41,7 @@ class Edit:
 
     Attributes:
         subject: the node or the tensors that are changed.
-        text: a sentence, "the model runs if ..."; ``{}`` stands for what was freed.
+        text: a sentence, "shapes fit if ..."; ``{}`` stands for what was freed.
         cost: 1 for a value in place of another, 2 for a Transpose more, 3 for an axis more.
         node: the node of the main graph that `nodes` replace, if any.
         stored: what stored tensors hold instead of their own elements, or their shape.
@@ -156,7 +156,7 @@ def _operands(node: Node, lowered: Lowered) -> Iterator[Edit]:
         a, b = node.inputs
         yield Edit(
             node.label,
-            f"the model runs if {node.label} computes {b} times {a} (now {a} times {b})",
+            f"shapes fit if {node.label} computes {b} times {a} (now {a} times {b})",
             1,
             node,
             (proto,),
@@ -178,15 +178,13 @@ def _elements(node: Node, lowered: Lowered) -> Iterator[Edit]:
             if n not in _IDLE:
                 freed = (*held[:k], constant(-1) if computes else None, *held[k + 1 :])
                 listed = ", ".join([*map(str, numbers[:k]), "{}", *map(str, numbers[k + 1 :])])
-                text = f"the model runs if {name} holds [{listed}] (now {numbers})"
+                text = f"shapes fit if {name} holds [{listed}] (now {numbers})"
                 yield Edit(name, text, stored={name: freed}, computed=node.outputs[0] if computes else "")
         for k in range(len(numbers) - 1):
             if numbers[k] != numbers[k + 1]:
                 moved = (*held[:k], held[k + 1], held[k], *held[k + 2 :])
                 other = [e.const for e in moved if isinstance(e, Dim)]
-                yield Edit(
-                    name, f"the model runs if {name} holds {other} (now {numbers})", stored={name: moved}
-                )
+                yield Edit(name, f"shapes fit if {name} holds {other} (now {numbers})", stored={name: moved})
 
 
 def _sizes(node: Node, lowered: Lowered) -> Iterator[Edit]:
@@ -204,13 +202,13 @@ def _sizes(node: Node, lowered: Lowered) -> Iterator[Edit]:
         for together in (*([n] for n in names), *([names] if len(names) > 1 else ())):
             if len(dims) > 1 and dims[-2] != dims[-1]:
                 swapped = (*dims[:-2], dims[-1], dims[-2])
-                text = f"the model runs if {_listed(together)} has shape {list(swapped)} (now {list(dims)})"
+                text = f"shapes fit if {_listed(together)} has shape {list(swapped)} (now {list(dims)})"
                 yield Edit(_listed(together), text, stored=dict.fromkeys(together, OtherShape(swapped)))
             for axis in range(len(dims)):
                 freed = OtherShape((*dims[:axis], None, *dims[axis + 1 :]))
                 listed = ", ".join([*map(str, dims[:axis]), "{}", *map(str, dims[axis + 1 :])])
                 verb = "has" if len(together) == 1 else "have"
-                text = f"the model runs if {_listed(together)} {verb} shape [{listed}] (now {list(dims)})"
+                text = f"shapes fit if {_listed(together)} {verb} shape [{listed}] (now {list(dims)})"
                 yield Edit(_listed(together), text, stored=dict.fromkeys(together, freed))
 
 
@@ -262,7 +260,7 @@ def _between(
         made.append(helper.make_node("Unsqueeze", [name, f"{result}_axes"], [result]))
     proto = _copy(node)
     proto.input[:] = [result if n == name else n for n in proto.input]
-    text = f"the model runs with {text} between {name} and {node.label}"
+    text = f"shapes fit with {text} between {name} and {node.label}"
     return Edit(name, text, 2 if axes is None else 3, node, (*made, proto))
 
 
@@ -271,8 +269,9 @@ def _with(node: Node, name: str, value: object, text: str) -> Edit:
     kept = [a for a in proto.attribute if a.name != name]
     del proto.attribute[:]
     proto.attribute.extend([*kept, helper.make_attribute(name, value)])
-    text = f"the model runs if {node.label} has {text}"
-    return Edit(node.label, text, 1, node, (proto,), is_of_type=name == "to")
+    is_of_type = name == "to"
+    text = f"{'the model runs' if is_of_type else 'shapes fit'} if {node.label} has {text}"
+    return Edit(node.label, text, 1, node, (proto,), is_of_type=is_of_type)
 
 
 def _copy(node: Node) -> onnx.NodeProto:

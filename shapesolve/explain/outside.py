@@ -125,12 +125,12 @@ def _would_do(terms: Sequence[Term], free: Solved, bound: Solved, sizes: Mapping
         ]
         if texts:
             found_one = True
-            yield f"{' or '.join(texts)} would do"
+            yield f"nearest found to run: {' or '.join(texts)}"
     tied = [n for n in symbols if n in kept]
     if not found_one and len(tied) > 1:
         full = _accepted(free, bound, {n: at for n, at in kept.items() if n not in tied})
         if full is not None:
-            yield f"{' and '.join(f'{n} = {full[n]}' for n in tied)} together would do"
+            yield f"found to run together: {' and '.join(f'{n} = {full[n]}' for n in tied)}"
 
 
 def _possible(free: Solved, sizes: Mapping[str, int]) -> bool:

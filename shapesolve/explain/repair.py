@@ -344,7 +344,7 @@ def _settled(edit: Edit, after: Lowered, before: Lowered) -> Edit | None:
         return edit
     if len(set(sizes)) > 1:
         return None
-    derive = f"{edit.subject} is a constant, as if baked in at export: derive it from Shape of the input"
+    derive = f"{edit.subject} is a constant, probably written as a number at export: derive it from Shape of the input"
     text = derive if sizes[0].terms else edit.text.format(sizes[0])
     return replace(edit, text=text, stored=stored)
 

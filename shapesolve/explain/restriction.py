@@ -22,7 +22,7 @@ from .finding import Finding
 from .limits import MAX_SAMPLES, MAX_SIZE
 from .operands import sides_of
 from .repair import Repair, Repairs
-from .wording import is_short, limit_help, operand_rows, requirement_text
+from .wording import is_short, limit_help, operand_rows, requirement_text, rule_text
 
 if TYPE_CHECKING:
     from ..solve.contract.contract import Term
@@ -152,6 +152,8 @@ class _Restrictions:
             code = "SS402" if term.kind == "equality" else "SS404"
         origin = self.analysis.stated[cause.number].origin
         same = [c.origin.node for c in term.constraints if c.origin.rule == origin.rule and c.origin.node]
+        alone = set(same) <= {origin.node}
+        rule = rule_text(self._entry(cause), self.lowered) if alone else origin.rule
         meant = code in ("SS402", "SS403") or constant is None
         behind = None if meant or constant is None else constant.site
         sides = sides_of(self._entry(cause), self.lowered, behind)
@@ -163,7 +165,7 @@ class _Restrictions:
             tuple(dict.fromkeys((*term.nodes, origin.node))),
             operand_rows(sides, self.lowered),
             notes=(
-                f"{origin.rule}{_others_text(origin.node, same, term.nodes)}",
+                f"{rule}{_others_text(origin.node, same, term.nodes)}",
                 *notes,
             ),
             help=self._help(term, cause, constant, found) if code != "SS403" else "",
@@ -187,12 +189,13 @@ class _Restrictions:
         nodes = dict.fromkeys((first.node, *(n for t in shown for n in t.nodes)))
         text = " and ".join(t.text for t in shown)
         title = "the model runs on empty inputs only" + (f": {text} is needed" if is_short(text) else "")
-        look = (
-            f"look at {first.node} first, which fails at the sizes shown"
-            if first.node and first.fails
-            else ""
-        )
         cause = self.evidence(shown[0]).cause
+        look = ""
+        if first.node and cause is not None:
+            always = self.engine.satisfiable([cause.cond, *present], cheap=True).unsat
+            look = f"{first.node} fails on every input that is not empty: start there" if always else ""
+            if first.fails and not always:
+                look = f"{first.node} fails at the sizes shown: start there"
         help_ = ". Or: ".join(map(str, () if cause is None else self._repairs(shown[0], cause))) or look
         finding = replace(first, code="SS406", title=title, nodes=tuple(filter(None, nodes)), help=help_)
         return _Empty([t.cond for t in shown], finding)

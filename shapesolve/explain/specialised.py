@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..expr import Dim, eq, symbol
@@ -14,7 +14,7 @@ from .finding import Finding, Operand
 from .limits import MAX_LISTED
 from .operands import sides_of
 from .repair import Repair, Repairs
-from .wording import limit_help, operand_rows
+from .wording import limit_help, operand_rows, rule_text
 
 if TYPE_CHECKING:
     from .solved import Solved
@@ -26,8 +26,12 @@ class _Fixed(NamedTuple):
     name: str
     to: Dim
     causes: Sequence[Constraint]
-    entry: Entry
+    entries: Sequence[Entry]
     constant: Stored | None
+
+    @property
+    def entry(self) -> Entry:
+        return self.entries[-1]
 
     @property
     def nodes(self) -> tuple[str, ...]:
@@ -39,7 +43,7 @@ def findings(analysis: Solved) -> Iterator[Finding]:
     baked, repairs = Baked(analysis), Repairs(analysis.lowered, analysis.request)
     for fixed in _fixed(analysis, baked, analysis.symbols):
         name, to, causes = fixed.name, fixed.to, fixed.causes
-        first, reasons = causes[-1].origin, _reasons(causes)
+        first, reasons = causes[-1].origin, _reasons(fixed, analysis)
         if to.terms and name in analysis.walk.state.unnamed:
             continue  # nobody declared it as a size of its own
         if to.terms:
@@ -84,10 +88,9 @@ def _fixed(analysis: Solved, baked: Baked, names: Collection[str]) -> Iterator[_
         if unbound is not analysis and unbound.facts.dim(symbols[name]) is not to:
             continue  # it follows from sizes that the user gave, and not from the model alone
         if to.free <= symbols.keys():
-            entry = analysis.walk.state.log[numbers[-1]]
-            yield _Fixed(
-                name, to, causes, entry, baked.constant(entry) if to.const and not to.terms else None
-            )
+            entries = [analysis.walk.state.log[i] for i in numbers]
+            baked_in = baked.constant(entries[-1]) if to.const and not to.terms else None
+            yield _Fixed(name, to, causes, entries, baked_in)
 
 
 def _deciding(name: str, to: Dim, numbers: Sequence[int], analysis: Solved) -> Sequence[int]:
@@ -106,11 +109,11 @@ def _sides(fixed: _Fixed, constant: Stored | None, analysis: Solved) -> tuple[Op
     return operand_rows(sites, analysis.lowered)
 
 
-def _reasons(causes: Iterable[Constraint]) -> tuple[str, ...]:
+def _reasons(fixed: _Fixed, analysis: Solved) -> tuple[str, ...]:
     """Texts of the conditions that fix a dim, the last one first. The rest is counted."""
-    texts = list(
-        dict.fromkeys(f"{c.origin.node} needs {c.cond}: {c.origin.rule}" for c in causes if c.origin.node)
-    )
+    rules = [rule_text(entry, analysis.lowered) for entry in fixed.entries]
+    found = [(c, rule) for c, rule in zip(fixed.causes, rules, strict=True) if c.origin.node]
+    texts = list(dict.fromkeys(f"{c.origin.node} needs {c.cond}: {rule}" for c, rule in found))
     texts.reverse()
     rest = len(texts) - MAX_LISTED
     return (*texts[:MAX_LISTED], *((f"and {rest} conditions more of this kind",) if rest > 0 else ()))
@@ -118,7 +121,7 @@ def _reasons(causes: Iterable[Constraint]) -> tuple[str, ...]:
 
 def _help(fixed: _Fixed, is_feature: bool, found: Sequence[Repair], baked: Baked) -> str:
     if not fixed.to.const and not found:
-        return f"{fixed.causes[-1].origin.node} fails for every other size: look there first"
+        return f"{fixed.causes[-1].origin.node} fails for every other size: start there"
     if is_feature:
         return f"declare `{fixed.name}` as {fixed.to}"
     return limit_help([fixed.name], fixed.to.const, baked.named(fixed.constant, fixed.entry.cond), found)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from math import prod
 from typing import TYPE_CHECKING
 
-from ..expr import Cond, Dim
+from ..expr import Cond, Dim, Shape, constant, product
 from ..expr.sizes import sizes_text
-from ..lower.reason import BROADCAST, ELEMENTS, fault_of, reason_id
+from ..lower.reason import BROADCAST, ELEMENTS, detail_of, fault_of, reason_id
 from ..lower.records import Entry
 from ..lower.types import Tensor
 from ..model import Node
@@ -135,8 +134,8 @@ def chain_step(site: Site, links: Sequence[Link], lowered: Lowered) -> Step:
     """Step about a size: the node or input it comes from, and the nodes that pass it on."""
     source = links[-1]
     size = size_at(site, lowered)
-    text = f"{site} is {source.dim if size is None else size}: {_source_text(source, lowered)}"
     through = [link for link in links[:-1] if link.node is not None]
+    text = f"{site} is {source.dim if size is None else size}: {_source_text(source, lowered, bool(through))}"
     ends = [source, *(through[-1:] + through[:1])]
     if len(through) == 1:
         text += f", through {through[0].label}"
@@ -156,15 +155,20 @@ def declared_dim(link: Link, lowered: Lowered) -> Dim | None:
     )
 
 
-def _source_text(source: Link, lowered: Lowered) -> str:
+def _source_text(source: Link, lowered: Lowered, passed: bool) -> str:
+    """Text of the origin of a size, at the end of its chain; `passed`: nodes pass it on from there."""
     holds = holding_text(source.tensor, lowered) if source.axis is None else ""
     if source.kind in ("input", "initializer"):
         if holds:
-            return f"{source.kind} {source.tensor} holds {holds}"
+            of = f"{source.kind} {source.tensor}"
+            return f"it comes from {of} = {holds}" if passed else f"{of} holds {holds}"
         declared = declared_dim(source, lowered)
         if declared is not None and declared is not source.dim:
             return f"input {source.tensor} is declared {lowered.inputs[source.tensor].shape}, and {declared} is {source.dim}"  # type: ignore[union-attr]
-        return f"{source.kind} {source.tensor} has shape {lowered.shapes.get(source.tensor)}"
+        shape = lowered.shapes.get(source.tensor)
+        if passed:
+            return f"it comes from {source.kind} {source.tensor} {shape}"
+        return f"{source.kind} {source.tensor} has shape {shape}"
     if source.node is not None and source.node.is_constant:
         return (
             f"the constant {source.label} holds {holds}" if holds else f"it is in the constant {source.label}"
@@ -200,14 +204,53 @@ def need_text(constraint: Constraint, entry: Entry, lowered: Lowered) -> str:
         return f"{constraint.cond}: {origin.rule}"
     where = "" if entry.guard.is_true else f" where {lowered.walk.described(entry.guard)}"
     if constraint.cond.is_false:
-        facts = [t for s in sites_of(entry, lowered) if (t := _fact(s, entry, lowered))]
-        reason = f"{origin.rule} must hold" if reason_id(origin.rule) == "formula" else origin.rule
+        counts = elements_text(entry, lowered)
+        facts = [counts] if counts else [t for s in sites_of(entry, lowered) if (t := _fact(s, lowered))]
+        reason = f"{origin.rule} must hold" if reason_id(origin.rule) == "formula" else detail_of(origin.rule)
         return f"{origin.node}{where}: {reason}" + (f", but {_joined(facts)}" if facts else "")
     needs = "needs" if constraint.role == "requirement" else "gives"
     return f"{origin.node} {needs} {constraint.cond}{where}: {origin.rule}"
 
 
-def _fact(site: Site, entry: Entry, lowered: Lowered) -> str:
+def elements_text(entry: Entry, lowered: Lowered) -> str:
+    """Text: elements of a reshaped tensor, and those that its target asks for. Empty if unknown."""
+    node = entry.node
+    if node is None or reason_id(entry.why) != ELEMENTS.id:
+        return ""
+    source, result = (lowered.full_name(n, entry.prefix) for n in (node.inputs[0], node.outputs[0]))
+    given, made = _shape_given(source, lowered), _shape_given(result, lowered)
+    sites = [s for s in sites_of(entry, lowered) if s.data]
+    value = lowered.values.get(sites[0].tensor) if sites else None
+    target = [e.const for e in (value.elems or () if value else ()) if isinstance(e, Dim) and not e.terms]
+    if given is None or value is None or value.elems is None or len(target) < len(value.elems):
+        return ""
+    if 0 in target and (made is None or len(made) != len(target)):
+        return ""
+    dims = made if 0 in target and made is not None else [*map(constant, target)]
+    asked = product(d for n, d in zip(target, dims, strict=True) if n != -1)
+    has, computed = given.numel, -1 in target
+    if computed and asked.value == 0:
+        if not entry.cond.is_false:
+            return ""
+        return f"-1 in {sites[0].tensor} cannot be worked out: the other sizes have a product of 0"
+    if not (has.free | asked.free).isdisjoint(lowered.walk.state.reasons) or not is_short(f"{has}{asked}"):
+        return ""
+    wanted = f"a multiple of {asked}" if computed else str(asked)
+    return f"{source} has {has} elements, {sites[0].tensor} asks for {wanted}"
+
+
+def _shape_given(tensor: str, lowered: Lowered) -> Shape | None:
+    """The shape of a tensor as lowering found it, before what later nodes need was known."""
+    known = lowered.walk.state.tensors.get(tensor)
+    return known.shape if isinstance(known, Tensor) else None
+
+
+def rule_text(entry: Entry, lowered: Lowered) -> str:
+    """The reason of a condition with the numbers of its node."""
+    return elements_text(entry, lowered) or detail_of(entry.why)
+
+
+def _fact(site: Site, lowered: Lowered) -> str:
     size = size_at(site, lowered)
     if size is not None:
         return f"{site} is {size}"
@@ -217,11 +260,7 @@ def _fact(site: Site, entry: Entry, lowered: Lowered) -> str:
     if site.axis is not None:
         return ""
     shape = lowered.shapes.get(site.tensor)
-    if shape is None:
-        return ""
-    if reason_id(entry.why) == ELEMENTS.id and all(not d.terms for d in shape):
-        return f"{site.tensor} {shape} has {prod(d.const for d in shape)} elements"
-    return f"{site.tensor} is {shape}"
+    return "" if shape is None else f"{site.tensor} is {shape}"
 
 
 def _joined(facts: Sequence[str]) -> str:

@@ -309,7 +309,7 @@ class Op(Attributes):
         self.walk.note("open", what, self.node, self.walk.scope)
         return self.fresh("a broadcast of too many sizes")
 
-    def broadcast_pair(self, a: Dim, b: Dim, *places: Place) -> Dim:
+    def broadcast_pair(self, a: Dim, b: Dim, *places: Place, why: str = BROADCAST) -> Dim:
         """The broadcast size of two dims; requires that they broadcast."""
         a1, b1 = eq(a, 1), eq(b, 1)
         if a1.is_true or b1.is_true or a is b:
@@ -317,7 +317,7 @@ class Op(Attributes):
         if always_fits(a, b) or always_fits(b, a):
             return b if always_fits(a, b) else a
         same = eq(a, b)
-        self.require(any_of((same, a1, b1)), BROADCAST, *places)
+        self.require(any_of((same, a1, b1)), why, *places)
         known = next((d for d in (a, b) if not d.terms), a)  # not 1: what fits a number gives that
         if not (a1.is_false and b1.is_false) and not same.is_false:
             self.ambiguous.append((a, b, places))

@@ -12,21 +12,24 @@ class Reason(str):
     Attributes:
         id: what is required, the same whatever the words; empty for a plain text (see `reason_id`).
         fault: what an operator's node does where it is broken, after the operator's name: ``crops more than there is``.
+        detail: the text with the numbers of one node, for a message about this node; empty if it has none. It names no
+            tensors, because equal nodes share what is stated of them.
     """
 
-    __slots__ = ("fault", "id")
+    __slots__ = ("detail", "fault", "id")
 
     id: str
     fault: str
+    detail: str
 
-    def __new__(cls, text: str, id: str, fault: str = "") -> Reason:
+    def __new__(cls, text: str, id: str, fault: str = "", detail: str = "") -> Reason:
         """A reason with this text and id."""
         made = super().__new__(cls, text)
-        made.id, made.fault = id, fault
+        made.id, made.fault, made.detail = id, fault, detail
         return made
 
-    def __reduce__(self) -> tuple[type[Reason], tuple[str, str, str]]:
-        return Reason, (str(self), self.id, self.fault)
+    def __reduce__(self) -> tuple[type[Reason], tuple[str, str, str, str]]:
+        return Reason, (str(self), self.id, self.fault, self.detail)
 
 
 def reason_id(why: str) -> str:
@@ -37,6 +40,16 @@ def reason_id(why: str) -> str:
 def fault_of(why: str) -> str:
     """Text of the fault of a node that breaks the requirement; empty if there is none."""
     return why.fault if isinstance(why, Reason) else ""
+
+
+def detailed(why: str, detail: str) -> Reason:
+    """The same reason, with the numbers of one node."""
+    return Reason(why, reason_id(why), fault_of(why), detail)
+
+
+def detail_of(why: str) -> str:
+    """The text for a message about one node: with the numbers of this node, if the reason has these."""
+    return why.detail or why if isinstance(why, Reason) else why
 
 
 def formula(text: str) -> Reason:

@@ -16,7 +16,7 @@ from .records import Body, FactStore, Scope, Standard
 from .request import OtherShape
 from .rule import Rules
 from .semantics import Semantics
-from .statements import Statements
+from .statements import TRUTH, Statements
 from .types import Known, Tensor
 from .values import FLOAT_TYPES, Elem, Ratio, Value
 
@@ -125,7 +125,7 @@ class Scopes(Statements):
 
     def unknown_truth(self, name: str, tensor: Tensor | None) -> Cond:
         """An unknown boolean scalar as a condition on a 0/1 symbol, the same at every use."""
-        bit = self.fresh(f"truth of {name}")
+        bit = self.fresh(TRUTH + name)
         self.define(le(bit, 1), f"{name} is true or false", None)
         scope, cond = self._owner(name), eq(bit, 1)
         if scope is not None and tensor is not None and tensor.shape is not None and len(tensor.shape) < 2:
@@ -193,6 +193,7 @@ class Scopes(Statements):
                     if not fixed or (value is not None and decides):
                         taken = "value" if fixed else "value and shape"
                         text = f"input {name} has a default value: the analysis assumes this {taken}"
+                        text += ", at others results may differ"
                         self.note("default", text, None, scope, name)
                 tensor = self.interner.stored(stored.dtype, stored.dims, value)
                 scope.env[name] = self.replaced(scope.prefix + name, tensor) if self.instead else tensor

@@ -43,6 +43,7 @@ from ..expr import (
     parse_dim,
     symbol,
 )
+from ..expr.traverse import atoms_of
 from .op import InvalidNode, Op
 from .reason import formula
 from .records import Place
@@ -268,7 +269,18 @@ class _Match:
 
     def condition(self, cond: Cond) -> None:
         if all(n in self.dims for n in cond.free):
-            self.op.require(cond.map_dims(Substitution(self.dims)), formula(str(cond)))
+            places = [self.at[n] for n in sorted(cond.free) if n in self.at]
+            self.op.require(cond.map_dims(Substitution(self.dims)), self.formula(cond), *places)
+
+    def formula(self, cond: Cond) -> str:
+        """The reason for a condition of the signature, in words if it asks for multiples of a number."""
+        here = cond.map_dims(Substitution({n: d for n, d in self.dims.items() if n not in self.at}))
+        name = next(iter(here.free)) if len(here.free) == 1 else ""
+        for atom in atoms_of(here) if name else ():
+            k = atom.args[1] if atom.kind == "//" else None
+            if isinstance(k, Dim) and here is divides(k, symbol(name)):
+                return f"{_place(self.at[name])} must be a multiple of {k}"
+        return formula(str(cond))
 
     def output(self, pattern: Pattern) -> Shape | None:
         if pattern.anything:

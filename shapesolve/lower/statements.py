@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from collections.abc import Sequence as Seq
 from typing import TYPE_CHECKING, Literal
 
-from ..expr import TRUE, Cond, Dim, any_of, eq, ge, symbol
+from ..expr import ONE, TRUE, Cond, Dim, all_of, any_of, eq, ge, symbol
 from ..model import Node
 from .records import Clash, Entry, FactStore, Note, Place, Scope
 from .state import LoweringState
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 Kind = Literal["size", "value"]
 #: prefixes of generated symbols
 PREFIXES: Mapping[Kind, str] = {"size": "_d", "value": "_v"}
+#: begin of the meaning of a generated symbol that is 1 if a boolean is true, and else 0
+TRUTH = "truth of "
 
 
 class Statements:
@@ -64,9 +66,23 @@ class Statements:
         return made
 
     def described(self, cond: Cond) -> str:
-        """A condition as text, and in brackets the meaning of each generated symbol in it."""
-        named = [f"{n}: {self.state.reasons[n]}" for n in sorted(cond.free) if n in self.state.reasons]
-        return f"{cond} ({', '.join(named)})" if named else str(cond)
+        """A condition as text: "flag is true", or with the meaning of each generated symbol in brackets."""
+        parts = {c: self._truth_text(c) for c in (cond.args if cond.kind == "and" else (cond,))}
+        rest = all_of(c for c, text in parts.items() if not text)
+        texts = [text for text in parts.values() if text]
+        if rest.is_true:
+            return " and ".join(texts) or str(cond)
+        named = [f"{n}: {self.state.reasons[n]}" for n in sorted(rest.free) if n in self.state.reasons]
+        texts.append(f"({rest})" if texts and rest.kind == "or" else str(rest))
+        return " and ".join(texts) + (f" ({', '.join(named)})" if named else "")
+
+    def _truth_text(self, cond: Cond) -> str:
+        """Text of the condition that a boolean is true or false; empty for any other condition."""
+        found = cond.solved() if cond.kind in ("==", "!=") else None
+        reason = "" if found is None else self.state.reasons.get(found[0], "")
+        if found is None or found[1] is not ONE or not reason.startswith(TRUTH):
+            return ""
+        return f"{reason.removeprefix(TRUTH)} is {'true' if cond.kind == '==' else 'false'}"
 
     # ------------------------------------------------------------------ conditions
 
@@ -203,7 +219,7 @@ class Statements:
         place = len(node.inputs) + node.outputs.index(tensor), axis
         self.state.log.append(Entry(cond, "declared", node, scope.prefix, why, (place,), scope.guard))
         if self.facts.cond(cond).is_false:
-            self.note("declared", f"{why}, it is {inferred}", node, scope)
+            self.note("declared", f"{why}, but it is {inferred}", node, scope)
 
     def take_equal(self, a: Dim, b: Dim, node: Node) -> bool:
         """Assumes that two sizes are equal in the mode ``broadcast="equal"``; False in other modes.

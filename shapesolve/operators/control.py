@@ -101,7 +101,7 @@ def _lower_dead(op: Op, name: str, given: list[Known | None]) -> Generator[Body,
     found += [(e.node, e.prefix, e.why, True) for e in wrong]
     for node, prefix, message, loads in found if op.as_onnxruntime("declared-bodies") else ():
         if node is not None and (not loads or stops_loading(walk, node)):
-            what = f"{node.op_type} is never reached, but onnxruntime does not load the file: {message}"
+            what = f"onnxruntime refuses the file, though this {node.op_type} never runs: {message}"
             walk.note("load", what, node, Scope(prefix, walk.scope.opsets))
     return outs
 
@@ -301,7 +301,7 @@ def _count_trips(
         if goes_on is not None and goes_on.free <= visible and limit is not None and starts is not None:
             count = ite(goes_on, pos(limit), minimum(pos(limit), ONE))
             return Trips(ite(starts, count, ZERO), True, ran)
-    count = op.fresh(f"trips of {op.node.label}", 0, None if limit is None else pos(limit))
+    count = op.fresh(f"the number of trips of {op.node.label}", 0, None if limit is None else pos(limit))
     if ran is None:
         return Trips(count, False, ge(count, 1))
     op.define(any_of((~ran, ge(count, 1))), "a loop that starts makes a trip")

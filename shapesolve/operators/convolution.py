@@ -28,7 +28,7 @@ from ..expr import (
     product,
 )
 from ..lower.op import InvalidNode, MalformedNode, Op
-from ..lower.reason import EMPTY_POOL, WINDOW, channels
+from ..lower.reason import EMPTY_POOL, WINDOW, channels, detailed
 from ..lower.registry import lower
 from ..lower.types import Known, Tensor
 from ..lower.work import MOVES, POOLS, reads, slides, spreads
@@ -88,7 +88,7 @@ def conv_shape(op: Op, x: int = 0, w: int = 1, bias: int | None = 2) -> Shape | 
         return None
     data, weight = found
     group = _group(op)
-    op.require(eq(data[1], weight[1] * group), _channels_rule(group), (x, 1), (w, 1))
+    op.require(eq(data[1], weight[1] * group), _channels_rule(group, weight[1]), (x, 1), (w, 1))
     op.require(
         divides(group, weight[0]),
         channels(f"the output channels must be a multiple of group {group}"),
@@ -104,10 +104,13 @@ def conv_shape(op: Op, x: int = 0, w: int = 1, bias: int | None = 2) -> Shape | 
     return Shape((data[0], weight[0], *slide(op, x, data[2:], window)))
 
 
-def _channels_rule(group: int) -> str:
+def _channels_rule(group: int, share: Dim) -> str:
     if group == 1:
         return channels("the input must have the channels that the weight is made for")
-    return channels(f"the input must have {group} times the channels of the weight, one share for each group")
+    why = channels(f"the input must have {group} times the channels of the weight, one share for each group")
+    if share.terms:
+        return why
+    return detailed(why, f"the input must have {share * group} channels, {group} groups of {share}")
 
 
 def _bias(op: Op, bias: int | None, n_out: Dim, w: int, axis: int) -> None:
@@ -360,7 +363,7 @@ def global_pool(op: Op) -> Tensor:
     if shape is None:
         return op.out(None)
     if len(shape) < 3:
-        raise InvalidNode(f"{op.name_of(0)} {shape} must have a batch, a channel and spatial axes")
+        raise InvalidNode(f"{op.node.op_type} needs 3 axes or more, {op.name_of(0)} {shape} has {len(shape)}")
     for axis in range(1, len(shape)):
         _only_batch_empty(op, 0, shape, axis)
     return op.out([*shape[:2], *(ONE,) * (len(shape) - 2)])

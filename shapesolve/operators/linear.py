@@ -12,7 +12,7 @@ from typing import NamedTuple
 from ..expr import ONE, Cond, Dim, Shape, all_of, any_of, eq, ge, product
 from ..lower.axes import Axes, Label, Links, Unfollowed, own, plain, rank, sizes
 from ..lower.op import InvalidNode, Op
-from ..lower.reason import ADDED
+from ..lower.reason import ADDED, BROADCAST, detailed
 from ..lower.records import Place
 from ..lower.registry import lower, signature
 from ..lower.standard import standard_rank
@@ -264,7 +264,9 @@ class _Labels:
         if known is None:
             self.sizes[label], self.at[label] = dim, place
         elif known is not dim:
-            self.sizes[label] = self.op.broadcast_pair(known, dim, self.at[label], place)
+            rule = f"sizes of letter {label} must be equal, or one of them 1" if len(label) == 1 else ""
+            why = detailed(BROADCAST, rule)
+            self.sizes[label] = self.op.broadcast_pair(known, dim, self.at[label], place, why=why)
 
     def term(self, i: int, labels: tuple[str, ...], shape: Shape) -> None:
         """Bind the labels of input `i`."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 from ..expr import Dim, IntoDim, any_of, as_dim, constant, eq, exact_quotient, floor_div, ge, le, minimum
 from ..lower.axes import Links, by_letters
 from ..lower.op import InvalidNode, MalformedNode, Op
 from ..lower.reads import LENGTHS
+from ..lower.reason import detailed
 from ..lower.records import Place
 from ..lower.registry import lower
 from ..lower.types import Known
@@ -49,13 +50,22 @@ def recurrent(op: Op, gates: int, not_empty: str = "", activations: int = 0) -> 
             op.require(ge(size, 1), "the runtime cannot run this layer on an empty input", (0, None))
     rows = 0 if batch_first else 1
     per_row: dict[int, Place] = {rows: (0, rows)}
-    _needs(op, 1, "W", (directions, gates * hidden, x[2]), {2: (0, 2)})
-    _needs(op, 2, "R", (directions, gates * hidden, hidden))
-    _needs(op, 3, "B", (directions, 2 * gates * hidden))
-    _needs(op, 4, "sequence_lens", (batch,), {0: (0, rows)})
-    _needs(op, 5, "initial_h", state, per_row)
-    _needs(op, 6, "initial_c", state, per_row)
-    _needs(op, 7, "P", (directions, 3 * hidden))
+    count, width = "the number of directions", "the hidden size"
+    of_state = ("the batch", count, width) if batch_first else (count, "the batch", width)
+    _needs(
+        op,
+        1,
+        "W",
+        (directions, gates * hidden, x[2]),
+        (count, f"{gates} * {width}", "the input size"),
+        {2: (0, 2)},
+    )
+    _needs(op, 2, "R", (directions, gates * hidden, hidden), (count, f"{gates} * {width}", width))
+    _needs(op, 3, "B", (directions, 2 * gates * hidden), (count, f"{2 * gates} * {width}"))
+    _needs(op, 4, "sequence_lens", (batch,), ("the batch",), {0: (0, rows)})
+    _needs(op, 5, "initial_h", state, of_state, per_row)
+    _needs(op, 6, "initial_c", state, of_state, per_row)
+    _needs(op, 7, "P", (directions, 3 * hidden), (count, f"3 * {width}"))
     lengths = op.value(4)
     if lengths is not None and lengths.reached:
         (lo, hi), nobody = lengths.bounds, eq(batch, 0)
@@ -100,15 +110,23 @@ def _hidden_size(op: Op, gates: int) -> Dim:
     return op.fresh("hidden size")
 
 
-def _needs(op: Op, i: int, what: str, dims: Iterable[IntoDim], of: Mapping[int, Place] | None = None) -> None:
+def _needs(
+    op: Op,
+    i: int,
+    what: str,
+    dims: Iterable[IntoDim],
+    meanings: Sequence[str],
+    of: Mapping[int, Place] | None = None,
+) -> None:
     """Requires that input `i`, if connected, has these dims. `of`: by axis, the place of another input that has the size."""
     if not op.has(i):
         return
     needs = [*map(as_dim, dims)]
-    why = f"{what} must have the shape that directions, hidden size and input give"
     for k, (d, need) in enumerate(zip(op.shape(i, len(needs)) or (), needs, strict=False)):
         place: Place = (i, k)
-        op.same(d, need, why, *([of[k]] if of and k in of else []), place)
+        why = f"axis {k} of {what} must be {meanings[k]}"
+        rule = why if need.terms else detailed(why, f"{why}, {need}")
+        op.same(d, need, rule, *([of[k]] if of and k in of else []), place)
 
 
 def recurrent_work(op: Op, outputs: Outputs, gates: int, cell: int) -> Operations | None:

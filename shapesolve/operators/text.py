@@ -21,7 +21,9 @@ def string_split(op: Op) -> list[Known]:
     if shape is None:
         return [op.out(None), op.out(None)]
     most = op.int_attr("maxsplit", -1)
-    parts = op.fresh(f"most parts of a string in {op.name_of(0)}", hi=most + 1 if most >= 0 else None)
+    parts = op.fresh(
+        f"the largest number of parts of a string in {op.name_of(0)}", hi=most + 1 if most >= 0 else None
+    )
     op.define(any_of((eq(parts, 0), ge(shape.numel, 1))), "no strings have no parts")
     return [op.out([*shape, parts]), op.out(shape)]
 
@@ -41,7 +43,7 @@ def string_normalizer(op: Op) -> Known:
     op.require(ge(words, 1), "there must be a string", (0, len(shape) - 1))
     if not op.attr("stopwords"):
         return op.out(shape)
-    left = op.fresh(f"strings of {op.name_of(0)} that are no stop words", lo=1, hi=words)
+    left = op.fresh(f"the number of strings of {op.name_of(0)} that are no stop words", lo=1, hi=words)
     return op.out([*shape[:-1], left])
 
 

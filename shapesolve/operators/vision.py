@@ -209,7 +209,7 @@ def non_max_suppression(op: Op) -> Known:
     if scores is not None:
         per_class = scores[2] if most is None else minimum(scores[2], maximum(most, 0))
         hi = scores[0] * scores[1] * per_class
-    return op.out([op.fresh("boxes that are kept", hi=hi), constant(3)])
+    return op.out([op.fresh("the number of boxes that NonMaxSuppression keeps", hi=hi), constant(3)])
 
 
 # https://onnx.ai/onnx/operators/onnx__ImageDecoder.html

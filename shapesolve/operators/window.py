@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ..expr import Dim, Shape, ceil_div, constant, floor_div, ge
 from ..lower.op import InvalidNode, MalformedNode, Op
-from ..lower.reason import KERNEL
+from ..lower.reason import KERNEL, detailed
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +78,19 @@ def slide(op: Op, x: int, spatial: Shape, w: Window) -> list[Dim]:
             out.append(ceil_div(size, stride))
         else:
             free = room(size, w, i)
-            op.require(ge(free, 0), KERNEL, (x, i + 2))
+            op.require(ge(free, 0), _kernel_rule(w, i), (x, i + 2))
             out.append(floor_div(free, stride) + 1)
     return out
+
+
+def _kernel_rule(w: Window, i: int) -> str:
+    """The reason that the kernel must fit along spatial axis `i`, with its size and pads."""
+    kernel, extent, begin, end = w.kernel[i], w.extent[i], w.begin[i], w.end[i]
+    if kernel.terms or extent.terms:
+        return KERNEL
+    span = f"kernel {kernel}" if kernel is extent else f"kernel {kernel}, dilated to {extent},"
+    pads = f"pads {begin}" if begin == end else f"pads {begin} and {end}"
+    return detailed(KERNEL, f"{span} must fit into the input with {pads}")
 
 
 def kernel_attr(op: Op) -> tuple[Dim, ...] | None:
@@ -96,7 +106,10 @@ def kernel_attr(op: Op) -> tuple[Dim, ...] | None:
 def spatial_rank(op: Op, *inputs: int) -> int | None:
     """Number of spatial axes, from the rank of any of the inputs or from kernel_shape; at least 1."""
     kernel = op.ints_attr("kernel_shape")
-    rank = next((r for r in map(op.rank, inputs) if r is not None), len(kernel) + 2 if kernel else None)
-    if rank is not None and rank < 3:
-        raise InvalidNode(f"input {op.name_of(inputs[0])} must have a batch, a channel and spatial axes")
-    return None if rank is None else rank - 2
+    for i in inputs:
+        rank = op.rank(i)
+        if rank is not None and rank < 3:
+            raise InvalidNode(f"{op.node.op_type} needs 3 axes or more, {op.name_of(i)} has {rank}")
+        if rank is not None:
+            return rank - 2
+    return len(kernel) if kernel else None

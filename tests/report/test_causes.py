@@ -46,7 +46,7 @@ def test_the_place_that_a_size_follows_is_named(name: str) -> None:
 def test_a_conflict_names_the_weight_and_not_the_input(w: tuple[int, int], bad: tuple[int, int]) -> None:
     text = f"g (float[n, {w[0]}] x) => (y) {{ a = MatMul(x, w1)  b = MatMul(a, w2)  y = MatMul(b, w3) }}"
     (finding,) = ss.analyze(parsed(text, w1=w, w2=w, w3=bad)).diagnostics
-    assert f"b[1] is {w[1]}: initializer w2" in finding.steps[0].text
+    assert f"b[1] is {w[1]}: it comes from initializer w2" in finding.steps[0].text
 
 
 @pytest.mark.parametrize("seq", [65, 200])

@@ -73,7 +73,12 @@ def test_sizes_outside_the_contract_give_one_finding_per_term(
         told = " ".join((finding.title, *finding.notes, finding.help))
         assert "no input size makes this model run" not in told
         if len(terms) == 1:
-            near = [m for note in finding.notes for m in re.findall(r"(\w+) = (\d+)(?= or| would do)", note)]
+            near = [
+                m
+                for note in finding.notes
+                if "found to run" in note
+                for m in re.findall(r"(\w+) = (\d+)(?=$| or)", note)
+            ]
             assert near
             for name, size in near:
                 assert runs(path, {**bind, name: int(size)})
@@ -170,7 +175,7 @@ def test_a_bound_size_that_breaks_a_node_is_told_by_its_term() -> None:
     m = model([N("TopK", ["X", "k"], ["V", "I"])], [info("X", ["n"])], ["V"], [ints("k", [5])])
     (finding,) = ss.analyze(m, bind={"n": 3}).diagnostics
     assert "n = 3 is not accepted: n >= 5 is needed" in finding.title
-    assert "n = 5 or n = 6 would do" in finding.notes
+    assert "nearest found to run: n = 5 or n = 6" in finding.notes
 
 
 def _of_rows() -> onnx.ModelProto:
@@ -191,7 +196,7 @@ def test_sizes_that_would_do_are_tried_with_those_that_are_not_bound(
     path = tmp_path / "rows.onnx"
     onnx.save(_of_rows(), path)
     (finding,) = ss.analyze(path, bind=bind).diagnostics
-    told = [note.partition(" would do")[0] for note in finding.notes if note.endswith(" would do")]
+    told = [note.partition(": ")[2] for note in finding.notes if "found to run" in note]
     assert told
     for choice in (c for text in told for c in text.split(" or ")):
         sizes = {**bind, **{name: int(size) for name, size in re.findall(r"(\w+) = (\d+)", choice)}}

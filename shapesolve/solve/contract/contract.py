@@ -218,10 +218,10 @@ class Contract(Sequence[Term]):
         if self.impossible:
             return "no input sizes"
         if self.assumed:
-            return f"none beyond what is assumed: {self.assumed}"
+            return f"no conditions beyond what is assumed: {self.assumed}"
         if self.unjudged:
-            return f"none that is known: {self.limits}"
-        return "none: any input size runs"
+            return f"no known conditions: {self.limits}"
+        return "no conditions: any input size runs"
 
     @property
     def limits(self) -> str:
