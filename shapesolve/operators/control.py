@@ -101,7 +101,7 @@ def _lower_dead(op: Op, name: str, given: list[Known | None]) -> Generator[Body,
     found += [(e.node, e.prefix, e.why, True) for e in wrong]
     for node, prefix, message, loads in found if op.as_onnxruntime("declared-bodies") else ():
         if node is not None and (not loads or stops_loading(walk, node)):
-            what = f"onnxruntime refuses the file, though this {node.op_type} never runs: {message}"
+            what = f"onnxruntime does not load the file, though this {node.op_type} never runs: {message}"
             walk.note("load", what, node, Scope(prefix, walk.scope.opsets))
     return outs
 
