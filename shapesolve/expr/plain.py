@@ -18,7 +18,7 @@ KINDS: tuple[Kind, ...] = ("equality", "range", "divisibility", "alternative", "
 def kind_of(cond: Cond) -> Kind:
     """Kind of a condition for a reader: range, divisibility, alternative ..."""
     if cond.kind == "or":
-        return "alternative"
+        return "nonempty" if all(kind_of(c) == "nonempty" for c in cond.args) else "alternative"
     if cond.kind == "and":
         kinds = {kind_of(c) for c in cond.args}
         return (

@@ -45,3 +45,14 @@ def test_a_table_of_positions_beside_a_class_token_is_a_size_of_the_example() ->
     assert finding.code == "SS404"
     assert "64 <= h <= 67" in finding.title
     assert "[1, 1]" not in finding.help
+
+
+def test_that_not_every_size_is_0_is_no_restriction() -> None:
+    text = """g (float[batch, seq] x) => (y) {
+        sizes = Shape <start = 1> (x)
+        target = Concat <axis = 0> (rest, sizes)
+        y = Reshape <allowzero = 1> (x, target)
+    }"""
+    analysis = shapesolve.analyze(parsed(text, rest=np.array([-1])))
+    assert [term.text for term in analysis.contract] == ["batch >= 1 or seq >= 1"]
+    assert list(analysis.diagnostics) == []
