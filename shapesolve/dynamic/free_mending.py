@@ -117,7 +117,7 @@ def _is_neutral(number: float) -> bool:
 
 
 def _reshape(freeing: Freeing, node: Node) -> Node:
-    """Rewrites the target of a Reshape for the freed sizes of its input."""
+    """Rewrites a Reshape's target for freed sizes; raises `Refused` if it is open which entries follow."""
     name, copies = node.inputs[0], not node.attributes.get("allowzero", 0)
     raw, shape, pieces = freeing.numbers(node.inputs[1]), freeing.shape(name), freeing.pieces(name)
     if raw is None or shape is None or pieces is None or not any(freeing.is_free(d) for d in shape):
@@ -146,7 +146,7 @@ def _reshape(freeing: Freeing, node: Node) -> Node:
 
 
 def _baked_target(raw: Seq[int], given: Seq[int], *, copies: bool) -> list[int] | None:
-    """The output sizes that a Reshape target gave for an input of the baked sizes."""
+    """The output sizes that a Reshape target gave for the baked sizes; None if these do not fit."""
     sizes = [given[k] if size == 0 and copies and k < len(given) else size for k, size in enumerate(raw)]
     total, rest = prod(given), prod(size for size in sizes if size != -1)
     if not given or rest == 0 or total % rest:
@@ -246,7 +246,7 @@ def _follows(freeing: Freeing, name: str) -> bool:
 
 
 def _together(freeing: Freeing, node: Node, picked: str, dims: Seq[Dim]) -> Node:
-    """Turns `node` into a Reshape of `picked` to (batch, `dims`)."""
+    """Turns `node` into a Reshape of `picked` to `dims`; raises `Refused` if no axis separates the rows."""
     pieces, sizes = freeing.pieces(picked), freeing.old_shape(dims)
     candidates = placements(pieces, sizes, sizes) if pieces is not None and sizes is not None else []
     if not candidates:

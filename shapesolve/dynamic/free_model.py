@@ -96,7 +96,7 @@ def _attempt(model: Model, request: DynamicRequest) -> onnx.ModelProto:
 
 
 def _next(freeing: Freeing, choices: Mapping[str, int], node: str) -> dict[str, int] | None:
-    """Backtracks: the next candidate for the last node before the failing one that has candidates left."""
+    """Backtracks to the last node up to the failing one with candidates left; None if there is none."""
     flow: nx.DiGraph[str] = nx.DiGraph()
     for n in freeing.model.graph.nodes:
         flow.add_edges_from((name, n.label) for name in (*n.inputs, *n.captures))
@@ -189,7 +189,7 @@ def _declared(freeing: Freeing, name: str) -> TensorType:
 
 
 def _either(freeing: Freeing, shapes: list[Shape | None]) -> Shape | None:
-    """Shape of an If's output: the sizes on which all branches agree, else generated symbols."""
+    """Shape of an If's output: sizes on which branches agree, else generated symbols. None if the rank is open."""
     ranks = {None if s is None else len(s) for s in shapes}
     if len(ranks) > 1 or None in ranks:
         return None
@@ -239,7 +239,7 @@ def _prove_rows(analysis: Analysis, request: DynamicRequest) -> None:
 
 
 def _finish(changed: onnx.ModelProto, request: DynamicRequest) -> None:
-    """Checks that any batch size is accepted, and writes the new sizes into the declared outputs."""
+    """Writes the new sizes into the declared outputs; raises `Refused` unless any batch size is accepted."""
     analysis = analyze(changed, broadcast="strict")
     for term in analysis.contract:
         about = next((name for name in request.rows if name in term.symbols), None)

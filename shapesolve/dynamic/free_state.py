@@ -86,7 +86,7 @@ class Freeing:
         return known.shape if isinstance(known, Tensor) else None
 
     def numbers(self, name: str) -> list[int] | None:
-        """Elements of an integer tensor, when all are known numbers."""
+        """Elements of an integer tensor if all are known numbers, else None."""
         known = self.known(name)
         elems = known.value.elems if isinstance(known, Tensor) and known.value is not None else None
         found = [e.const for e in elems or () if isinstance(e, Dim) and not e.terms]
@@ -97,7 +97,7 @@ class Freeing:
         return self.stored[name].array(MAX_STORED) if name in self.stored else None
 
     def rule(self, node: Node) -> Rule | None:
-        """The declared rule of a node's operator."""
+        """The declared rule of a node's operator; None for an unknown one."""
         return self.walk.operators.rule(node, self.model.opsets)
 
     def is_other(self, dim: Dim) -> bool:
@@ -123,7 +123,7 @@ class Freeing:
         self.seen.update(was for d in dims if (was := self.old(d)) is not None)
 
     def pieces(self, name: str) -> list[AxisFactor] | None:
-        """The factors of a tensor's axes, each with its size in the original model."""
+        """The factors of a tensor's axes, each with its original size; None if they are unknown."""
         layout = self.provenance.of(name).layout
         if layout is None:
             return None

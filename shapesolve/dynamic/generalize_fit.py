@@ -159,7 +159,7 @@ class Unknowns:
     opens: list[OpenNumber] = field(default_factory=list)
 
     def dim(self, numbers: Iterable[int | None], what: str) -> Dim:
-        """The expression of a number: a constant, a plain size, or a generated symbol."""
+        """The expression of a number: of sizes, or a generated symbol. Raises `Undecided` if nothing plain fits."""
         seen = tuple(numbers)
         rivals, known = self.fitter.rivals(seen), [v for v in seen if v is not None]
         if known and len({*seen}) == 1 and known[0] in self.fitter.coincident:
@@ -217,10 +217,7 @@ def _moved(n: int) -> int:
 
 
 def _line(given: Seq[int], want: Seq[int]) -> tuple[int, int] | None:
-    """Slope and intercept of the line through all points; None if they are not on a line.
-
-    None where there is none.
-    """
+    """Whole slope and intercept of the line through all points; None without one, or if it is flat."""
     i = next((k for k, g in enumerate(given) if g != given[0]), None)
     if i is None:
         return None

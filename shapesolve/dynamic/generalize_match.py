@@ -116,7 +116,7 @@ class _Match:
         self.names, self.found = names, Matched()
 
     def of(self, graphs: Seq[Graph], around: Seq[_Scope | None], draft: DraftGraph) -> Matched:
-        """Matches one graph of each export, whose outer names `around` maps."""
+        """Matches one graph of each export; raises `Refused` for a node without a counterpart."""
         scopes = [_Scope(g, outer) for g, outer in zip(graphs, around, strict=True)]
         first = scopes[0]
         for scope in scopes:

@@ -140,7 +140,7 @@ class _Work:
         return changes
 
     def _shapes(self, place: StoredOperand, *, made: bool) -> list[list[int | None] | None]:
-        """Sizes of the node's first output (`made`) or first input, in each export."""
+        """Sizes of the node's first output (`made`) or input, in each export; None where unknown."""
         if place.graph is not self.draft.graph:
             return [None]
         names = [n.outputs[0] if made else n.inputs[0] for n in place.nodes]
@@ -168,7 +168,7 @@ class _Work:
         )
 
     def _reading(self, node: Node, i: int) -> Reading | None:
-        """The role of an operand by its operator's declaration (target, ends, indices ...)."""
+        """The role of an operand by its operator's declaration (target, ends, ...); None without one."""
         rule = self.fixed[0]._solved.walk.operators.rule(node, self.draft.model.opsets)
         return None if rule is None or rule.domain or rule.reads is None else rule.reads.get(i)
 

@@ -170,7 +170,7 @@ class Settler:
         return best
 
     def _options(self, alone: Seq[OpenNumber], fitting: Mapping[str, Seq[Fit]]) -> list[Fit]:
-        """Candidate expressions for a symbol that these numbers equal, the shortest first."""
+        """Candidate expressions for a symbol that these numbers equal, the shortest first. Raises `Refused` without any."""
         for o, dim in self._keeps:
             size = self.size(dim) - o.low
             if o in alone and size.free <= self.symbols and self._at_exports(size) == o.seen:
@@ -323,7 +323,7 @@ def _padding(group: Seq[Node], fixed: Seq[Analysis], *, adds: bool) -> Iterator[
 
 
 def _amounts(node: Node, analysis: Analysis, adds: bool) -> list[int] | None:
-    """Padding amounts of a node for its last axes: all starts, then all ends."""
+    """Padding amounts for the last axes, all starts, then all ends; None if they are not constant."""
     value = analysis.values.get(node.inputs[1]) if adds and len(node.inputs) > 1 else None
     elems = [] if value is None else [getattr(e, "value", None) for e in value.elems or ()]
     if None in elems:

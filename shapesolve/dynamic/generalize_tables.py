@@ -107,7 +107,7 @@ class Tables:
         return lambda b: b.constant(kept)
 
     def _elements(self, arrays: Seq[Array], what: str) -> Rule | None:
-        """Rule for few integers: one expression per element."""
+        """Rule for few integers: one expression per element. None for other arrays."""
         first = arrays[0]
         few = first.ndim <= 1 and first.size <= MAX_UNKNOWN and first.dtype.kind in "if"
         if not few or any(a.shape != first.shape for a in arrays):
@@ -118,7 +118,7 @@ class Tables:
         return Integers([self._dim(seen, f"entry {k} of {what}") for k, seen in enumerate(columns)], first)
 
     def _even(self, arrays: Seq[Array], what: str) -> Rule | None:
-        """Rule for evenly spaced elements: ``start + step0*i0 + step1*i1 + ..``."""
+        """Rule for evenly spaced elements, ``start + step0*i0 + step1*i1 + ..``; None for others."""
         first, rank, moving = arrays[0], arrays[0].ndim, _moving(arrays)
         if first.dtype.kind not in "iuf" or not moving:
             return None
@@ -139,7 +139,7 @@ class Tables:
         return rule
 
     def _interval(self, arrays: Seq[Array], what: str) -> Rule | None:
-        """Rule for two values (a mask): one value where an index or index difference is within bounds."""
+        """Rule for a mask of two values: one where an index or index difference is within bounds. None for others."""
         values, moving = np.unique(np.concatenate([np.unique(a) for a in arrays])), _moving(arrays)
         if len(values) != 2 or not 1 <= len(moving) <= 2:
             return None
@@ -181,7 +181,7 @@ class Tables:
         return [self._dim(s, f"the {name} place of {what}") if {*s} != {None} else None for s, name in named]
 
     def _cut(self, arrays: Seq[Array], what: str) -> Rule | None:
-        """Rule that slices the largest tensor from its start or to its end."""
+        """Rule that slices the largest tensor from its start or to its end; None if no slice gives the others."""
         longest = max(arrays, key=lambda a: a.size)
         axes = [k for k in range(longest.ndim) if _varies(arrays, k)]
         if not axes or any(sorted(a.shape[k] for a in arrays)[-2] < MIN_EVEN for k in axes):
@@ -200,7 +200,7 @@ class Tables:
         return None
 
     def _parts(self, arrays: Seq[Array], what: str, *, cuts: bool) -> Rule | None:
-        """Separate rules for the slices of a small axis that has one length in all exports."""
+        """Separate rules for the slices of a small axis of one length in all exports; None if one has none."""
         for axis, count in enumerate(arrays[0].shape):
             if 1 < count <= MAX_PARTS and not _varies(arrays, axis):
                 parts = ([np.take(a, [k], axis=axis) for a in arrays] for k in range(count))
@@ -211,7 +211,7 @@ class Tables:
         return None
 
     def _apart(self, arrays: Seq[Array], what: str, *, cuts: bool) -> Rule | None:
-        """Rule that treats one axis as two (outer and inner), whose lengths the exports show."""
+        """Rule that treats one axis as two, whose lengths the exports show; None if no axis can be."""
         axes = range(arrays[0].ndim if len({a.shape for a in arrays}) > 1 else 0)
         for axis, along in product(axes, (0, 1)):
             apart = [s for a in arrays if (s := _regular(a, axis, along)) is not None]

@@ -50,7 +50,7 @@ class Origin:
     mixed: Mapping[str, Mixing]
 
     def rows(self, symbol: str) -> tuple[int, int] | None:
-        """Position of a symbol's batch rows in a tensor: the axis, and the factor of that axis."""
+        """Position of a symbol's batch rows in a tensor: axis, and factor of that axis. None if it has none."""
         for axis, factors in enumerate(self.layout or ()):
             for k, factor in enumerate(factors):
                 if symbol in factor.free:

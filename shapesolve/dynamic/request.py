@@ -99,7 +99,7 @@ def asked(exports: Seq[Model], names: Mapping[str, str], labels: Seq[str] = ("th
 
 
 def _shapes_of(exports: Seq[Model], labels: Seq[str]) -> list[_Shapes]:
-    """Declared sizes of the inputs of each export, by the names of the first one."""
+    """Declared sizes of each export's inputs, by the first one's names. Raises `Refused` if number or rank differ."""
     found: list[_Shapes] = []
     for export, label in zip(exports, labels, strict=True):
         here: dict[str, list[int | str | None] | None] = {}
@@ -169,7 +169,7 @@ def _sites_of(text: str, name: str, shapes: _Shapes) -> list[Site]:
 
 
 def _size_at(export: Model, shapes: _Shapes, site: Site, label: str) -> int:
-    """The size of an axis in an export; for a symbolic axis, the only size with which the model runs."""
+    """The size of an axis; for a symbol the only one that runs. Raises `ValueError` if more than one does."""
     declared = (shapes[site.tensor] or [])[site.axis or 0]
     if isinstance(declared, int):
         return declared

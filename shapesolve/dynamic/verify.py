@@ -133,7 +133,7 @@ class _Session:
         self.outputs = [o.name for o in self._session.get_outputs()]
 
     def run(self, feeds: Mapping[str, Array]) -> list[Array]:
-        """The outputs in order."""
+        """The outputs in order; raises `RuntimeError` if the run fails."""
         try:
             return [np.asarray(y) for y in self._session.run(None, dict(feeds))]
         except Exception as e:

@@ -230,6 +230,9 @@ def _steps_and_nodes(
         constraint, entry = lowered.constraints[index], lowered.walk.state.log[index]
         for site in sites_of(entry, lowered):
             links = tracer.links(site)
+            declared = declared_dim(links[-1], lowered) if links and index != meeting else None
+            if declared is not None and declared is not links[-1].dim:
+                continue  # conditions decide this number: it is a step where it is compared
             if links and site.axis is not None:
                 step = chain_step(site, links, lowered)
                 steps.setdefault(step.text, step)

@@ -407,20 +407,14 @@ def _title(code: str, term: Term) -> str:
     return f"{declared}, but the model runs only with {text}" if code == "SS404" else requirement_text(text)
 
 
-def _others_text(first: str, same: Collection[str], nodes: Collection[str]) -> str:
-    """Text on the number of other nodes that need the term, for the same or other reasons."""
-    more, others = len(set(same) - {first}), len(set(nodes) - {first, *same})
-    text = f"{more} more nodes need this" if more > 1 else "one more node needs this" if more else ""
-    if text and others:
-        text += (
-            f", and {others} others for different reasons"
-            if others > 1
-            else ", and another one for a different reason"
-        )
-    elif others:
-        text = (
-            f"{others} more nodes need it for different reasons"
-            if others > 1
-            else "one more node needs it for a different reason"
-        )
-    return f" ({text})" if text else ""
+def _others_text(first: str, same: Collection[str], nodes: Sequence[str]) -> str:
+    """Text on other nodes that need the term: the name of one, the number of several."""
+    more = [n for n in dict.fromkeys(same) if n != first]
+    others = [n for n in dict.fromkeys(nodes) if n not in {first, *same}]
+    texts = []
+    if more:
+        texts.append(f"{more[0]} needs this, too" if len(more) == 1 else f"{len(more)} more nodes need this")
+    if others:
+        one = f"{others[0]} needs it for a different reason"
+        texts.append(one if len(others) == 1 else f"{len(others)} more nodes need it for different reasons")
+    return f" ({', and '.join(texts)})" if texts else ""

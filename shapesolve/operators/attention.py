@@ -40,7 +40,10 @@ class Heads(NamedTuple):
 
 
 def heads_of(op: Op, i: int, shape: Shape, heads: int) -> Heads:
-    """Axes of input `i`: ``[batch, heads, length, size]`` or ``[batch, length, heads*size]``."""
+    """Axes of input `i`, required to fit `heads`; raises `InvalidNode` at rank 3 without heads.
+
+    It is ``[batch, heads, length, size]`` or ``[batch, length, heads*size]``.
+    """
     if len(shape) == 4:
         if heads:
             why = "the number of heads must be the attribute's"
@@ -163,7 +166,7 @@ def _agree(op: Op, part: Part, why: str, first: Heads, *others: Heads) -> Dim:
 
 
 def _past(op: Op, batch: Dim, heads: Dim, size: Dim, value_size: Dim) -> Dim | None:
-    """Length of the cached keys and values (past), checked against batch, heads and sizes."""
+    """Length of the cached keys and values (past), which are required to fit; None without a past."""
     if op.has(4) != op.has(5):
         raise InvalidNode("past key and past value must be given together")
     if not op.has(4):

@@ -82,7 +82,7 @@ def _data_and_weight(op: Op, x: int, w: int) -> tuple[Shape, Shape] | None:
 
 
 def conv_shape(op: Op, x: int = 0, w: int = 1, bias: int | None = 2) -> Shape | None:
-    """Output shape of a convolution of input `x` with weight `w`, both channels first."""
+    """Output shape of a convolution of input `x` with weight `w`; None if the rank is unknown."""
     found = _data_and_weight(op, x, w)
     if found is None:
         return None
@@ -154,7 +154,7 @@ def qlinear_conv(op: Op) -> Known:
 
 
 def conv_transpose_shape(op: Op, x: int = 0, w: int = 1, bias: int | None = 2) -> Shape | None:
-    """Output shape of a transposed convolution."""
+    """Output shape of a transposed convolution, channels first; None if the rank is unknown."""
     found = _data_and_weight(op, x, w)
     if found is None:
         return None

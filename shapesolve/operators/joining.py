@@ -31,7 +31,7 @@ from .layout import held, hull, is_empty
 
 
 def concat_axes(start: int = 0, step: int = 1) -> Axes:
-    """Links of a concatenation of every `step`-th input from `start` on. The other inputs are left open."""
+    """Makes the axis rule of a concatenation of every `step`-th input from `start` on."""
 
     def axes(op: Op, _: Outputs) -> Links:
         count, axis = rank(op, start), axis_of(op, i=start)

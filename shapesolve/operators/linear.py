@@ -66,7 +66,7 @@ def per_column(op: Op, parameter: int, matrix: int, what: str) -> None:
 
 
 def product_axes(a: int = 0, b: int = 1, *, transposed: bool = False) -> Axes:
-    """Links of a matrix product of inputs `a` and `b`, which attributes may transpose. Other inputs are left open."""
+    """Makes the axis rule of a product of inputs `a` and `b`; `transposed`: by attributes."""
 
     def axes(op: Op, _: Outputs) -> Links:
         ranks = rank(op, a), rank(op, b)
@@ -169,7 +169,7 @@ def _gemm_left(op: Op) -> Shape | None:
 
 
 def gemm_inner(op: Op) -> Dim | None:
-    """The inner size of a Gemm."""
+    """The inner size of a Gemm; None if the first operand's rank is unknown or no Gemm's."""
     a, flip = op.shape(0), bool(op.int_attr("transA", 0))
     return None if not a or len(a) > 2 else ONE if flip and len(a) == 1 else a[0 if flip else -1]
 

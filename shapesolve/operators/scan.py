@@ -91,7 +91,7 @@ def _check_directions(op: Op, n_scans: int, n_rows: int) -> None:
 
 
 def _slices(op: Op, scans: list[int], axes: Seq[int], skip: int) -> tuple[Dim, list[Known | None]]:
-    """The common length of the scanned inputs, and one slice of each as the body reads it."""
+    """The length of the scanned inputs, required to be one, and a slice of each as the body reads it."""
     length: Dim | None = None
     at: Place = (scans[0], None)
     slices: list[Known | None] = []

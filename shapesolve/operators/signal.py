@@ -27,7 +27,7 @@ def _bins(length: Dim, onesided: bool) -> Dim:
 
 # https://onnx.ai/onnx/operators/onnx__DFT.html
 def dft(op: Op, axis: int | None) -> Known:
-    """Lowers DFT along one axis; None if the axis is an unknown input.
+    """Lowers DFT along `axis`, which is None if it is an unknown input.
 
     A one-sided transform is of a real signal, its inverse of a spectrum. (onnxruntime refuses a complex
     signal when it loads a model that declares it, and does not look again at run time.)

@@ -54,7 +54,7 @@ def require_small_pads(op: Op, kernel: Seq[Dim]) -> None:
 
 
 def per_axis(op: Op, name: str, n: int) -> tuple[int, ...]:
-    """An attribute with one positive number per spatial axis; 1 by default."""
+    """One number per spatial axis, 1 by default; raises `InvalidNode` unless all are positive."""
     values = op.ints_attr(name) or (1,) * n
     if len(values) != n:
         raise InvalidNode(f"{name} {list(values)} must hold {n} numbers, one for each spatial axis")
@@ -69,7 +69,7 @@ def room(size: Dim, w: Window, i: int) -> Dim:
 
 
 def slide(op: Op, x: int, spatial: Shape, w: Window) -> list[Dim]:
-    """Spatial output sizes of a convolution of input `x`."""
+    """Spatial output sizes of a convolution of input `x`; requires that the kernel fits."""
     out: list[Dim] = []
     for i, size in enumerate(spatial):
         stride = constant(w.strides[i])
@@ -94,7 +94,7 @@ def _kernel_rule(w: Window, i: int) -> str:
 
 
 def kernel_attr(op: Op) -> tuple[Dim, ...] | None:
-    """The kernel_shape attribute as dims, or None."""
+    """The kernel_shape attribute as dims; None without it. Raises `InvalidNode` unless all are positive."""
     kernel = op.ints_attr("kernel_shape")
     if not kernel:
         return None
@@ -104,7 +104,7 @@ def kernel_attr(op: Op) -> tuple[Dim, ...] | None:
 
 
 def spatial_rank(op: Op, *inputs: int) -> int | None:
-    """Number of spatial axes, from the rank of any of the inputs or from kernel_shape; at least 1."""
+    """Number of spatial axes, by an input's rank or kernel_shape; None if unknown. Raises `InvalidNode` if 0."""
     kernel = op.ints_attr("kernel_shape")
     for i in inputs:
         rank = op.rank(i)

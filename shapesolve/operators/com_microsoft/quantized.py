@@ -34,7 +34,7 @@ FLOAT, UINT8, INT32, UINT16, UINT32 = (
 
 
 def _inner(op: Op) -> Dim | None:
-    """The inner size of the product: rows of the first operand after the transposition flags."""
+    """The inner size of the product: of the first operand, after its transposition flags. None if unknown."""
     shape = op.shape(0)
     if not shape:
         return None

@@ -29,7 +29,7 @@ def captured(op: Op, i: int, batch: Dim | None) -> int:
 
 
 def sequences(op: Op, i: int) -> Dim:
-    """Number of sequences by the offsets at input `i`; at least 1."""
+    """Number of sequences by the offsets at input `i`, required to be at least 1."""
     offsets = op.shape(i, 1)
     assert offsets is not None
     op.require(ge(offsets[0], 2), "there must be offsets of one sequence or more", (i, 0))
