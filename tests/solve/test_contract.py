@@ -139,7 +139,7 @@ def test_conditions_on_data_and_of_the_user_are_kept_apart():
 def test_what_the_user_says_of_inputs_is_not_asked_of_them_again():
     c = contract("seq past total", "user: total == past + seq", "total == 1 or total == past + seq")
     assert list(c) == []
-    assert str(c) == "none beyond what is assumed: total == past + seq"
+    assert str(c) == "no conditions beyond what is assumed: total == past + seq"
     assert c.holds({"seq": 3, "past": 0, "total": 3})
 
 
