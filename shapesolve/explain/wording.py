@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ..expr import Cond, Dim, Shape, constant, product
+from ..expr import Cond, Dim, constant, product
 from ..expr.sizes import sizes_text
 from ..lower.reason import BROADCAST, ELEMENTS, detail_of, fault_of, reason_id
 from ..lower.records import Entry
@@ -205,7 +205,9 @@ def need_text(constraint: Constraint, entry: Entry, lowered: Lowered) -> str:
     where = "" if entry.guard.is_true else f" where {lowered.walk.described(entry.guard)}"
     if constraint.cond.is_false:
         counts = elements_text(entry, lowered)
-        facts = [counts] if counts else [t for s in sites_of(entry, lowered) if (t := _fact(s, lowered))]
+        if counts:
+            return f"{origin.node}{where}: {counts}"
+        facts = [t for s in sites_of(entry, lowered) if (t := _fact(s, lowered))]
         reason = f"{origin.rule} must hold" if reason_id(origin.rule) == "formula" else detail_of(origin.rule)
         return f"{origin.node}{where}: {reason}" + (f", but {_joined(facts)}" if facts else "")
     needs = "needs" if constraint.role == "requirement" else "gives"
@@ -217,32 +219,28 @@ def elements_text(entry: Entry, lowered: Lowered) -> str:
     node = entry.node
     if node is None or reason_id(entry.why) != ELEMENTS.id:
         return ""
-    source, result = (lowered.full_name(n, entry.prefix) for n in (node.inputs[0], node.outputs[0]))
-    given, made = _shape_given(source, lowered), _shape_given(result, lowered)
+    source = lowered.full_name(node.inputs[0], entry.prefix)
+    known = lowered.walk.state.tensors.get(source)  # as it was before what later nodes need was known
+    given = known.shape if isinstance(known, Tensor) else None
     sites = [s for s in sites_of(entry, lowered) if s.data]
     value = lowered.values.get(sites[0].tensor) if sites else None
     target = [e.const for e in (value.elems or () if value else ()) if isinstance(e, Dim) and not e.terms]
     if given is None or value is None or value.elems is None or len(target) < len(value.elems):
         return ""
-    if 0 in target and (made is None or len(made) != len(target)):
+    copies = not node.attributes.get("allowzero", 0)
+    if copies and any(n == 0 and k >= len(given) for k, n in enumerate(target)):
         return ""
-    dims = made if 0 in target and made is not None else [*map(constant, target)]
-    asked = product(d for n, d in zip(target, dims, strict=True) if n != -1)
-    has, computed = given.numel, -1 in target
+    dims = [given[k] if copies and n == 0 else constant(n) for k, n in enumerate(target) if n != -1]
+    has, asked, computed = given.numel, product(dims), -1 in target
     if computed and asked.value == 0:
         if not entry.cond.is_false:
             return ""
-        return f"-1 in {sites[0].tensor} cannot be worked out: the other sizes have a product of 0"
+        why = " for an empty input" if has.value == 0 else ": the other sizes have a product of 0"
+        return f"-1 in {sites[0].tensor} cannot be worked out{why}"
     if not (has.free | asked.free).isdisjoint(lowered.walk.state.reasons) or not is_short(f"{has}{asked}"):
         return ""
     wanted = f"a multiple of {asked}" if computed else str(asked)
     return f"{source} has {has} elements, {sites[0].tensor} asks for {wanted}"
-
-
-def _shape_given(tensor: str, lowered: Lowered) -> Shape | None:
-    """The shape of a tensor as lowering found it, before what later nodes need was known."""
-    known = lowered.walk.state.tensors.get(tensor)
-    return known.shape if isinstance(known, Tensor) else None
 
 
 def rule_text(entry: Entry, lowered: Lowered) -> str:
