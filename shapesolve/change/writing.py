@@ -94,7 +94,7 @@ def _finish_graph(
 
 
 def _keep(items: Any, kept: Iterable[bool]) -> None:
-    """Drops items of a repeated protobuf field in place."""
+    """Drops in place the items of a repeated protobuf field whose flag in `kept` is False."""
     for index in [i for i, keep in enumerate(kept) if not keep][::-1]:
         del items[index]
 

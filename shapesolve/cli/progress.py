@@ -16,7 +16,7 @@ class _Left(TimeRemainingColumn):
     """Column with the remaining time, if it can be estimated."""
 
     def render(self, task: Task) -> Text:
-        """The cell text."""
+        """Text of the remaining time; empty where it is unknown or the task is finished."""
         if task.time_remaining is None or task.finished:
             return Text("")
         return Text.assemble(super().render(task), " left")

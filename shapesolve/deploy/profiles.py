@@ -161,7 +161,7 @@ class _Corners:
     def _nearest(
         self, corner: str, start: SizesByName, lows: SizesByName, highs: SizesByName
     ) -> dict[str, int]:
-        """Accepted sizes close to `start` within these bounds, with the requested sizes fixed."""
+        """Accepted sizes close to `start` within these bounds, or the smallest ones. Raises `NoProfile`."""
         asked = self.asked[corner]
         question = Sizes(self.analysis, {**self.kept, **asked}, least=1)
         wanted = {**start, **question.fixed}

@@ -55,7 +55,7 @@ def no_dim(name: str, lowered: Lowered) -> str:
 def resolve_references(
     text: str, lowered: Lowered, extra: Mapping[str, Dim] | None = None
 ) -> tuple[str, Mapping[str, Dim]]:
-    """Replaces every ``tensor[axis]`` in `text` by a name; returns the text and the dim of each name.
+    """Replaces every ``tensor[axis]`` in `text` by a name; returns the text and the dims of all names.
 
     `extra` says what further names stand for; a name that nobody knows becomes a symbol when the text is parsed.
     """

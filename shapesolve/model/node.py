@@ -213,7 +213,7 @@ def read_metadata(entries: Iterable[onnx.StringStringEntryProto]) -> Mapping[str
 
 
 def read_attributes(protos: Any, folder: DataFolder | None, owner: str) -> Mapping[str, Any]:
-    """Values of attributes that hold no graphs, as the defaults of a function do.
+    """Values of attributes by name, for instance the defaults of a function.
 
     Raises:
         ModelError: an attribute holds a graph.

@@ -324,7 +324,10 @@ def _goes_on_for(goes_on: Cond, trip: Dim, visible: frozenset[str]) -> Dim | Non
 
 
 def _at_most_once(op: Op, first: Seq[Known | None], allowed: bool, starts: Cond | None) -> Steps:
-    """A Loop of at most one iteration, lowered as a branch."""
+    """A Loop of at most one iteration, lowered as a branch under `starts`; not taken unless `allowed`.
+
+    `first` are the values that it carries.
+    """
     if not allowed:
         starts = FALSE
     elif starts is None:

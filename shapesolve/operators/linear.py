@@ -352,8 +352,9 @@ def _transposable(places: list[int], shape: Shape) -> Cond:
 
 
 def _einsum_work(op: Op, outputs: Outputs) -> Operations | None:
-    """Operations of an Einsum without pairwise contraction. All operands are multiplied at each choice of the labels, then
-    summed over those that the result leaves out; one alone is only summed.
+    """Operations of an Einsum that multiplies all operands at each choice of the labels, and sums.
+
+    Each operand after the first costs a multiplication and an addition there; one alone is only summed.
     """
     sizes: dict[tuple[str, int], Dim] = {}
     for i, term in enumerate(parse_equation(op.text_attr("equation", "")).terms):

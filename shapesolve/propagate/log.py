@@ -31,7 +31,7 @@ class Stated(Protocol):
 
 
 def all_rows(constraints: Sequence[Stated]) -> ConstraintSet:
-    """`constraints` as a set."""
+    """The constraints as a `ConstraintSet`; unchanged if they are one."""
     return constraints if isinstance(constraints, ConstraintSet) else ConstraintSet(constraints)
 
 

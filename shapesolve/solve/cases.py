@@ -213,7 +213,7 @@ def _divisors(number: int) -> list[int]:
 
 
 def _choices(cond: Cond) -> Iterable[tuple[Cond, Cond]]:
-    """Conditions of the if-then-else terms inside a condition, each with its opposite."""
+    """Tests of if-then-else, `max(x, 0)` and broadcast terms inside a condition, each with its opposite."""
     for atom in atoms_of(cond):
         test = (
             atom.args[0] if atom.kind == "ite"

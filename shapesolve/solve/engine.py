@@ -285,9 +285,7 @@ class Engine:
         return tuple(kept)
 
     def _some_core(self, conds: tuple[Cond, ...]) -> list[int] | None:
-        """A contradictory subset: that of Z3's tracking when it has one, else the group that is
-        contradictory.
-        """
+        """Indices of contradictory conditions: Z3's tracked ones, else a whole group; None if none is found."""
         everything = list(range(len(conds)))
         for group in components(conds):
             if self._component(group, False).unsat:

@@ -206,7 +206,7 @@ class Conclusion:
     # ------------------------------------------------------------------ the declaration to paste
 
     def _advice(self, real: Sequence[Restriction], traced: Sequence[Restriction]) -> Advice:
-        """The first corrected declaration whose export follows the module."""
+        """The first corrected declaration whose export follows the module; else one that is not confirmed."""
         first = Correction(self.declaration, real)
         infer = self.settings.infer
         nothing = not (real or traced or self.failing or infer)

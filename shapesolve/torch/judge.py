@@ -57,7 +57,7 @@ class Judge:
         )
 
     def ruled_out(self, restriction: Restriction) -> SourceFinding:
-        """The finding of a guard that rules out sizes at which the module runs."""
+        """The finding of a guard that rules out declared sizes, with whether the module runs there, if known."""
         notes = [f"guard: {restriction.term.text}"]
         title = f"torch.export's trace rules out sizes with {~restriction.term.cond}"
         if restriction.tried.runs:

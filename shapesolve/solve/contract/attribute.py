@@ -63,8 +63,9 @@ def needed_by(
 
 
 def _enough(term: Cond, hits: Sequence[tuple[Model, list[Cond]]], tests: Sequence[Test]) -> set[Cond]:
-    """For each part of a term, the requirements that fail close to accepted sizes. Where none of these is next to any, those
-    that fail anywhere.
+    """Requirements broken at the sizes that a term refuses (`hits`), for each of its parts.
+
+    Of a part, those next to accepted sizes; where there are none, those anywhere.
     """
     found: set[Cond] = set()
     for part in term.args if term.kind == "and" else (term,):
