@@ -356,7 +356,6 @@ def test_dims_that_make_no_sense(tmp_path: Path) -> None:
         (("annotate", UNET, "-o", "/nowhere/x.onnx"), "cannot write"),
         (("annotate", UNET, "-o", "x.onnx", "--policy", "all"), "policy is skip, override, refine or strict"),
         (("scan", "/nowhere"), "there is no file"),
-        (("scan", UNET, "--dask", "tcp://127.0.0.1:1"), "Dask"),
         (("ops", "Nope"), "no operator matches"),
         (("analyze",), "missing argument 'MODEL' (see shapesolve analyze --help)"),
         (("analyze", UNET, "--tensor", "x"), "no such option '--tensor'; did you mean '--tensors'?"),
@@ -391,9 +390,14 @@ def test_dims_that_make_no_sense(tmp_path: Path) -> None:
     ],
 )
 def test_arguments_that_make_no_sense(args: tuple[str, ...], said: str) -> None:
-    if "--dask" in args:
-        pytest.importorskip("distributed")
     assert said in error_of(*args)
+
+
+def test_a_dask_scheduler_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    distributed = pytest.importorskip("distributed")
+    waits = distributed.Client
+    monkeypatch.setattr(distributed, "Client", lambda address, timeout: waits(address, timeout="1s"))
+    assert "no Dask scheduler answers" in error_of("scan", UNET, "--dask", "tcp://127.0.0.1:1")
 
 
 def test_control_characters_in_names_do_not_reach_the_terminal(tmp_path: Path) -> None:
