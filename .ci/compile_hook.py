@@ -306,7 +306,7 @@ def _quoted(text: str) -> str:
 def check_result(folder: Path) -> None:
     """SystemExit if what was compiled does not work as its sources do."""
     with tempfile.TemporaryDirectory(prefix="shapesolve-trial-") as name:
-        shutil.copytree("shapesolve", Path(name, "shapesolve"), ignore=shutil.ignore_patterns("explorer_src"))
+        shutil.copytree("shapesolve", Path(name, "shapesolve"), ignore=shutil.ignore_patterns("frontend"))
         shutil.copytree(folder, name, dirs_exist_ok=True)
         done = subprocess.run([sys.executable, "-c", _TRIAL], cwd=name, capture_output=True, text=True)
     if done.returncode:

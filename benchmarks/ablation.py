@@ -20,8 +20,8 @@ import shapesolve
 from shapesolve.expr.plain import factors_paired
 from shapesolve.propagate.linear import infeasible
 from shapesolve.solve import cases, engine, search
-from shapesolve.solve.contract import attribute, build, conjunction, forms, ranges
-from shapesolve.solve.simplify import rules, simplifier, univariate
+from shapesolve.solve.contract import attribute, build, conjunction
+from shapesolve.solve.simplify import forms, ranges, rules, simplifier, univariate
 
 from .corpus import ROOT, default_corpus, model_files
 

@@ -45,9 +45,9 @@ BroadcastMode = Literal["strict", "named", "equal"]
 
 #: output formats of an analysis, and the functions of the report room that write them (loaded when used)
 RENDERERS = {
-    "html": "shapesolve.report.html:render_html",
-    "notebook": "shapesolve.report.notebook:render_notebook",
-    "explore": "shapesolve.report.notebook:explore",
+    "html": "shapesolve.explorer.page:render_html",
+    "notebook": "shapesolve.explorer.notebook:render_notebook",
+    "explore": "shapesolve.explorer.notebook:explore",
     "json": "shapesolve.report.json:render_json",
     "text": "shapesolve.report.text:render_text",
     "annotated": "shapesolve.report.annotate:annotate",

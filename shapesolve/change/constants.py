@@ -12,13 +12,13 @@ from onnx import helper
 
 from ..lower.limits import MAX_ELEMENTS, MAX_FLOATS
 from ..model import Constant
-from .site import Change, Site, Store, numbers
+from .site import At, Change, Store, numbers
 
 Array = NDArray[Any]
 _FLOAT_TYPES = frozenset((1, 10, 11))
 
 
-def known_beforehand(site: Site) -> Change | None:
+def known_beforehand(site: At) -> Change | None:
     """Replaces a node by a constant if all elements of its outputs are known numbers."""
     node = site.node
     if node.op_type == "Constant" and not node.domain:
@@ -27,7 +27,7 @@ def known_beforehand(site: Site) -> Change | None:
     return None if array is None else Store(array)
 
 
-def folded_float(site: Site) -> Change | None:
+def folded_float(site: At) -> Change | None:
     """Replaces a float operation on constants by its result."""
     given: list[Array] = []
     for name in site.node.inputs:
@@ -50,8 +50,8 @@ def folded_float(site: Site) -> Change | None:
 
 def _numpy(
     function: Callable[..., Array],
-) -> Callable[[Site, Sequence[Array], tuple[int, ...]], Array | None]:
-    def fold(site: Site, given: Sequence[Array], shape: tuple[int, ...]) -> Array | None:
+) -> Callable[[At, Sequence[Array], tuple[int, ...]], Array | None]:
+    def fold(site: At, given: Sequence[Array], shape: tuple[int, ...]) -> Array | None:
         if any(a.dtype != given[0].dtype for a in given):
             return None
         return np.asarray(function(*given), dtype=given[0].dtype)
@@ -59,18 +59,18 @@ def _numpy(
     return fold
 
 
-def _cast(site: Site, given: Sequence[Array], shape: tuple[int, ...]) -> Array | None:
+def _cast(site: At, given: Sequence[Array], shape: tuple[int, ...]) -> Array | None:
     made = helper.tensor_dtype_to_np_dtype(int(site.node.attribute("to", 0)))
     if given[0].dtype.kind in "iu" and made == np.float16:
         return None  # by way of float32 in some runtimes
     return given[0].astype(made)
 
 
-def _reshaped(site: Site, given: Sequence[Array], shape: tuple[int, ...]) -> Array | None:
+def _reshaped(site: At, given: Sequence[Array], shape: tuple[int, ...]) -> Array | None:
     return given[0].reshape(shape)
 
 
-def _filled(site: Site, given: Sequence[Array], shape: tuple[int, ...]) -> Array | None:
+def _filled(site: At, given: Sequence[Array], shape: tuple[int, ...]) -> Array | None:
     value = site.node.attribute("value")
     if value is None:
         return np.zeros(shape, np.float32)
@@ -78,18 +78,18 @@ def _filled(site: Site, given: Sequence[Array], shape: tuple[int, ...]) -> Array
     return None if array is None or array.size != 1 else np.full(shape, array.reshape(()))
 
 
-def _joined(site: Site, given: Sequence[Array], shape: tuple[int, ...]) -> Array | None:
+def _joined(site: At, given: Sequence[Array], shape: tuple[int, ...]) -> Array | None:
     axis = site.node.attribute("axis")
     if not isinstance(axis, int) or not all(-a.ndim <= axis < a.ndim for a in given):
         return None
     return np.concatenate(list(given), axis)
 
 
-def _spread(site: Site, given: Sequence[Array], shape: tuple[int, ...]) -> Array | None:
+def _spread(site: At, given: Sequence[Array], shape: tuple[int, ...]) -> Array | None:
     return np.broadcast_to(given[0], shape)
 
 
-_FOLDS: dict[str, Callable[[Site, Sequence[Array], tuple[int, ...]], Array | None]] = {
+_FOLDS: dict[str, Callable[[At, Sequence[Array], tuple[int, ...]], Array | None]] = {
     "Add": _numpy(np.add),
     "Sub": _numpy(np.subtract),
     "Mul": _numpy(np.multiply),

@@ -12,21 +12,14 @@ from typing import Any
 
 from ..analysis import Analysis, analyze
 from ..explain.judge import bare
+from ..explain.names import dtype_name, shape_text
 from ..expr import Cond, Dim, Shape, any_of, eq, symbol
 from ..expr.sizes import sizes_text
 from ..lower.types import Known, Tensor
-from ..report.differences import (
-    ContractComparison,
-    Diff,
-    OutputComparison,
-    Relation,
-    TensorChange,
-    Verdict,
-)
-from ..report.names import dtype_name, shape_text
 from ..solve.check import Checker
 from ..solve.contract.contract import text_of
 from ..solve.proof import Proved, Prover, Refuted
+from .differences import ContractComparison, Diff, OutputComparison, Relation, TensorChange, Verdict
 
 
 class _Side:

@@ -8,10 +8,10 @@ from __future__ import annotations
 from ..expr import ONE
 from ..expr.limits import INT64_MAX
 from .knowledge import Dims
-from .site import Become, Change, Site, Use, same
+from .site import At, Become, Change, Use, same
 
 
-def same_layout(site: Site) -> Change | None:
+def same_layout(site: At) -> Change | None:
     """Drops a node whose output has the shape of its first input."""
     return Use(site.input(0)) if same(site.shape(0), site.out) else None
 
@@ -19,7 +19,7 @@ def same_layout(site: Site) -> Change | None:
 # ---------------------------------------------------------------------- Transpose
 
 
-def _permutation(site: Site) -> tuple[int, ...] | None:
+def _permutation(site: At) -> tuple[int, ...] | None:
     shape = site.shape(0)
     perm = site.node.attribute("perm")
     if perm is None:
@@ -28,13 +28,13 @@ def _permutation(site: Site) -> tuple[int, ...] | None:
     return perm if ok else None
 
 
-def transposes_nothing(site: Site) -> Change | None:
+def transposes_nothing(site: At) -> Change | None:
     """Drops a Transpose that keeps the order of axes."""
     perm = _permutation(site)
     return Use(site.input(0)) if perm is not None and perm == tuple(range(len(perm))) else None
 
 
-def transpose_of_transpose(site: Site) -> Change | None:
+def transpose_of_transpose(site: At) -> Change | None:
     """Merges two consecutive Transposes."""
     inner = site.producer(0, "Transpose")
     first = None if inner is None else _permutation(inner)
@@ -50,14 +50,14 @@ def transpose_of_transpose(site: Site) -> Change | None:
 # ---------------------------------------------------------------------- Expand
 
 
-def expand_of_expand(site: Site) -> Change | None:
+def expand_of_expand(site: At) -> Change | None:
     """Merges two consecutive Expands: the second one's target alone, if it equals the output shape."""
     inner = site.producer(0, "Expand")
     target = site.known.sizes(site.input(1))
     return Become("Expand", (inner.input(0), site.input(1))) if inner and same(target, site.out) else None
 
 
-def expand_before_broadcast(site: Site) -> Change | None:
+def expand_before_broadcast(site: At) -> Change | None:
     """Skips an Expand before an operator that broadcasts the operand to the same shape itself."""
     if site.opset < 7 or site.out is None:  # one way only
         return None
@@ -84,7 +84,7 @@ def _reaches(shapes: list[Dims | None], out: Dims) -> bool:
 # ---------------------------------------------------------------------- Slice
 
 
-def _slice_axes(site: Site) -> tuple[int, ...] | None:
+def _slice_axes(site: At) -> tuple[int, ...] | None:
     """Axes that a Slice cuts, as non-negative numbers."""
     shape, starts = site.shape(0), site.known.sizes(site.input(1))
     if shape is None or starts is None or site.opset < 10:  # bounds as attributes
@@ -96,11 +96,11 @@ def _slice_axes(site: Site) -> tuple[int, ...] | None:
     return found if len({*found}) == len(found) else None
 
 
-def _steps_are_one(site: Site) -> bool:
+def _steps_are_one(site: At) -> bool:
     return not site.has(4) or set(site.ints(4) or (0,)) == {1}
 
 
-def slice_to_the_end(site: Site) -> Change | None:
+def slice_to_the_end(site: At) -> Change | None:
     """Replaces computed ends of a Slice by the largest integer where they equal the size of the axis."""
     axes, starts, ends = _slice_axes(site), site.ints(1), site.known.sizes(site.input(2))
     shape, out = site.shape(0), site.out
@@ -120,7 +120,7 @@ def slice_to_the_end(site: Site) -> Change | None:
     return Become("Slice", (*site.node.inputs[:2], name, *site.node.inputs[3:]))
 
 
-def slice_of_slice(site: Site) -> Change | None:
+def slice_of_slice(site: At) -> Change | None:
     """Merges two consecutive Slices that cut different axes."""
     inner = site.producer(0, "Slice")
     if inner is None or not site.read_once(0):
@@ -147,7 +147,7 @@ def slice_of_slice(site: Site) -> Change | None:
 # ---------------------------------------------------------------------- Pad, Concat
 
 
-def pad_of_pad(site: Site) -> Change | None:
+def pad_of_pad(site: At) -> Change | None:
     """Merges two consecutive Pads with the same constant."""
     inner = site.producer(0, "Pad")
     if inner is None or site.opset < 11 or not site.read_once(0):  # pads as attributes
@@ -166,7 +166,7 @@ def pad_of_pad(site: Site) -> Change | None:
     return Become("Pad", (inner.input(0), name, *site.node.inputs[2:]))
 
 
-def concat_of_empty(site: Site) -> Change | None:
+def concat_of_empty(site: At) -> Change | None:
     """Drops empty inputs of a Concat."""
     axis, names = site.node.attribute("axis"), site.node.inputs
     if not isinstance(axis, int):
@@ -182,7 +182,7 @@ def concat_of_empty(site: Site) -> Change | None:
     return Become("Concat", tuple(kept)) if 1 < len(kept) < len(names) else None
 
 
-def concat_of_concat(site: Site) -> Change | None:
+def concat_of_concat(site: At) -> Change | None:
     """Merges a Concat into one along the same axis that reads it."""
     axis, out = site.node.attribute("axis"), site.out
     if out is None or not isinstance(axis, int):

@@ -7,7 +7,7 @@ from itertools import combinations_with_replacement
 import numpy as np
 from onnx import TensorProto
 
-from .site import Become, Change, Site, Use, same
+from .site import At, Become, Change, Use, same
 
 #: element types by how they nest: each holds every value of those to the left in its row exactly
 _WIDER = (
@@ -24,14 +24,14 @@ _EXACT = frozenset(
 _FLOATS = frozenset((1, 10, 11, 16))
 
 
-def first_input(site: Site) -> Change | None:
+def first_input(site: At) -> Change | None:
     """Replacement of a node of one input and one output by that input (Identity, Concat of one); or None."""
     node = site.node
     given = node.inputs[:1] if node.op_type == "Split" else node.inputs
     return Use(given[0]) if len(given) == len(node.outputs) == 1 and given[0] else None
 
 
-def drops_nothing(site: Site) -> Change | None:
+def drops_nothing(site: At) -> Change | None:
     """Drops a Dropout that is not in training mode."""
     node = site.node
     if any(name and site.is_read(name) for name in node.outputs[1:]) or site.opset < 7:
@@ -43,13 +43,13 @@ def drops_nothing(site: Site) -> Change | None:
     return Use(node.inputs[0])
 
 
-def casts_nothing(site: Site) -> Change | None:
+def casts_nothing(site: At) -> Change | None:
     """Drops a Cast to the element type that its input has."""
     to = site.node.attribute("to")
     return Use(site.input(0)) if to and site.known.dtype(site.input(0)) == to else None
 
 
-def cast_of_cast(site: Site) -> Change | None:
+def cast_of_cast(site: At) -> Change | None:
     """Merges two Casts if the type between them holds every value of the first type."""
     inner, to = site.producer(0, "Cast"), site.node.attribute("to")
     if inner is None or not isinstance(to, int):
@@ -60,18 +60,18 @@ def cast_of_cast(site: Site) -> Change | None:
     return Use(inner.input(0)) if first == to else Become("Cast", (inner.input(0),))
 
 
-def done_already(site: Site) -> Change | None:
+def done_already(site: At) -> Change | None:
     """Drops a node applied to the output of the same idempotent operator (Relu of Relu)."""
     return Use(site.input(0)) if site.producer(0, site.node.op_type) else None
 
 
-def repeats_nothing(site: Site) -> Change | None:
+def repeats_nothing(site: At) -> Change | None:
     """Drops a Tile with repeats of 1."""
     repeats = site.known.sizes(site.input(1))
     return Use(site.input(0)) if repeats is not None and all(r == 1 for r in repeats) else None
 
 
-def slices_nothing(site: Site) -> Change | None:
+def slices_nothing(site: At) -> Change | None:
     """Drops a Slice with positive steps that keeps every size."""
     if not same(site.shape(0), site.out):
         return None
@@ -82,13 +82,13 @@ def slices_nothing(site: Site) -> Change | None:
     return Use(site.input(0))
 
 
-def pads_nothing(site: Site) -> Change | None:
+def pads_nothing(site: At) -> Change | None:
     """Drops a Pad by zeros."""
     pads = site.parameter("pads", 1)
     return Use(site.input(0)) if pads is not None and not any(pads) else None
 
 
-def chosen_beforehand(site: Site) -> Change | None:
+def chosen_beforehand(site: At) -> Change | None:
     """Replaces a Where with a constant condition by the operand it selects."""
     cond = site.known.array(site.input(0))
     if cond is None or not cond.size or cond.all() != cond.any():
@@ -103,7 +103,7 @@ _NEUTRAL = {
 }  # fmt: skip
 
 
-def leaves_as_is(site: Site) -> Change | None:
+def leaves_as_is(site: At) -> Change | None:
     """Drops an operation with a neutral operand (x * 1; x + 0 of integers only, as it turns -0 into 0)."""
     op_type = site.node.op_type
     neutral, either_side = _NEUTRAL[op_type]

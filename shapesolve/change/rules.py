@@ -35,7 +35,7 @@ from .neutral import (
     repeats_nothing,
     slices_nothing,
 )
-from .site import Change, Site
+from .site import At, Change
 
 
 class RewriteRule(NamedTuple):
@@ -53,7 +53,7 @@ class RewriteRule(NamedTuple):
     ops: tuple[str, ...]
     obligation: str
     replacement: str
-    apply: Callable[[Site], Change | None]
+    apply: Callable[[At], Change | None]
 
 
 _VIEWS = ("Reshape", "Flatten", "Squeeze", "Unsqueeze")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..report.differences import Runs
+from .differences import Runs
 from .limits import RELATIVE
 
 

@@ -1,4 +1,4 @@
-"""`Site`: a node with its surroundings as a rule of `simplify` sees it, and the edits a rule returns."""
+"""`At`: a node with its surroundings as a rule of `simplify` sees it, and the edits a rule returns."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Looked:
         self.reads: dict[str, int] = {}
 
 
-class Site:
+class At:
     """A node with the known facts and producers around it. Reads by rules are recorded in `looked`."""
 
     def __init__(
@@ -103,14 +103,14 @@ class Site:
             return value
         return self.ints(i)
 
-    def producer(self, i: int, *op_types: str) -> Site | None:
+    def producer(self, i: int, *op_types: str) -> At | None:
         """The standard node of one of these kinds that makes input `i`, in the same graph."""
         made = self.producers.get(self.input(i))
         if made is not None:
             self.looked.makers.append(made)
         if made is None or not made.is_standard(*op_types) or made.outputs[0] != self.input(i):
             return None
-        return Site(made, self.known, self.producers, self.reads, self.looked)
+        return At(made, self.known, self.producers, self.reads, self.looked)
 
     def read_once(self, i: int) -> bool:
         """True if nothing but this node reads input `i`."""

@@ -17,7 +17,7 @@ from .draft import Draft, DraftGraph, DraftNode
 from .knowledge import Knowledge, bodies
 from .limits import MAX_CHANGES, MAX_SWEEPS
 from .rules import RewriteRule, rules_by_operator
-from .site import Become, Change, Looked, Site, Store, Use
+from .site import At, Become, Change, Looked, Store, Use
 from .sizes import compute_sizes_once
 
 
@@ -184,7 +184,7 @@ class Sweep:
     def _first_change(self, node: DraftNode, looked: Looked) -> tuple[RewriteRule, Change] | None:
         rules = self.whole.rules
         key = node.op_type if not node.domain and node.op_type in rules else ""
-        site = Site(node, self.known, self.producers, self.reads, looked)
+        site = At(node, self.known, self.producers, self.reads, looked)
         for rule in rules[key]:
             change = rule.apply(site)
             if change is not None and self._is_news(node, change):

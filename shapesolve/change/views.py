@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from ..expr import ONE
 from ..lower.limits import MAX_DERIVED
 from .knowledge import Dims
-from .site import Become, Change, Site, Use, same
+from .site import At, Become, Change, Use, same
 
 _VIEWS = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose")
 
 
-def undone(site: Site) -> Change | None:
+def undone(site: At) -> Change | None:
     """Drops a chain of Reshapes and the like whose last shape equals its first."""
     for name, shape in [(site.input(0), site.shape(0)), *_roots(site)]:
         if same(shape, site.out):
@@ -20,7 +20,7 @@ def undone(site: Site) -> Change | None:
     return None
 
 
-def chain(site: Site) -> Change | None:
+def chain(site: At) -> Change | None:
     """Merges a chain of Reshapes and the like into one Reshape."""
     if site.opset < 5 or not site.read_once(0):  # the target as an attribute
         return None
@@ -34,7 +34,7 @@ def chain(site: Site) -> Change | None:
     return _reshape(site, *best)
 
 
-def constant_target(site: Site) -> Change | None:
+def constant_target(site: At) -> Change | None:
     """Replaces the computed target of a Reshape by a constant one of numbers, 0 and -1."""
     if site.opset < 5 or site.ints(1) is not None:
         return None
@@ -42,7 +42,7 @@ def constant_target(site: Site) -> Change | None:
     return None if target is None else _reshape(site, site.input(0), target)
 
 
-def reshape_target(site: Site, given: Dims | None, wanted: Dims | None) -> list[int] | None:
+def reshape_target(site: At, given: Dims | None, wanted: Dims | None) -> list[int] | None:
     """Reshape target from shape `given` to `wanted`. It has numbers, 0 for the size of that axis, -1 for the rest."""
     if given is None or wanted is None:
         return None
@@ -71,13 +71,13 @@ def target_entries(given: Dims, wanted: Dims) -> list[int | None] | None:
     return entries
 
 
-def _reshape(site: Site, name: str, target: list[int]) -> Change:
+def _reshape(site: At, name: str, target: list[int]) -> Change:
     return Become("Reshape", (name, site.store(target, f"{site.node.outputs[0]}_shape")), {"allowzero": None})
 
 
-def _roots(site: Site) -> Iterator[tuple[str, Dims | None]]:
+def _roots(site: At) -> Iterator[tuple[str, Dims | None]]:
     """Tensors from which reshapes and the like make the node's input, nearest first, with their shapes."""
-    at: Site | None = site
+    at: At | None = site
     for _ in range(MAX_DERIVED):
         assert at is not None
         at = at.producer(0, *_VIEWS)
@@ -86,7 +86,7 @@ def _roots(site: Site) -> Iterator[tuple[str, Dims | None]]:
         yield at.input(0), at.shape(0)
 
 
-def _keeps_order(site: Site) -> bool:
+def _keeps_order(site: At) -> bool:
     """True if a Transpose moves only axes of size 1."""
     shape = site.shape(0)
     if shape is None:

@@ -16,17 +16,17 @@ _FILES = {
     "check": "checking",
     "why": "explaining",
     **dict.fromkeys(("contract", "explain", "evaluate", "prove"), "reading"),
-    "verify": "running",
+    "verify": "comparing",
     **dict.fromkeys(("inputs", "sizes"), "deploying"),
     "profile": "profiling",
     "cost": "costing",
     "diff": "comparing",
     **dict.fromkeys(("scan", "ops", "rule"), "scanning"),
-    **dict.fromkeys(("view", "serve"), "viewing"),
+    **dict.fromkeys(("view", "serve"), "writing"),
     **dict.fromkeys(("annotate", "report"), "writing"),
     "simplify": "changing",
-    "free": "freeing",
-    "generalize": "generalizing",
+    "free": "changing",
+    "generalize": "changing",
     "fix": "changing",
 }
 
@@ -69,7 +69,7 @@ def _say_version(ctx: click.Context, _param: click.Parameter, asked: bool) -> No
 
 def _install_completion(ctx: click.Context, _param: click.Parameter, asked: bool) -> None:
     if asked:
-        from .completion import install_completion
+        from .parameters import install_completion
 
         click.echo(install_completion(ctx.find_root().command))
         ctx.exit()
@@ -77,7 +77,7 @@ def _install_completion(ctx: click.Context, _param: click.Parameter, asked: bool
 
 def _show_completion(ctx: click.Context, _param: click.Parameter, asked: bool) -> None:
     if asked:
-        from .completion import completion_script
+        from .parameters import completion_script
 
         click.echo(completion_script(ctx.find_root().command))
         ctx.exit()

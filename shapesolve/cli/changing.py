@@ -1,23 +1,211 @@
-"""Commands that write a changed model: simplify, fix."""
+"""Commands that write a changed model: simplify, free, generalize, fix."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from ..expr.sizes import sizes_text
 from .app import app
 from .console import fail, print_raw, print_text, refuse
 from .options import AsJson, Model, end, sizes_of
-from .parameters import Option
+from .parameters import Argument, Option
 from .writing import Out, Weights
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from onnx import ModelProto
 
     from ..analysis import Analysis
     from ..change.simplify import Simplified
+    from ..dynamic.verify import Run
     from ..model import Model as Read
+
+
+@app.command()
+def generalize(
+    models: Annotated[list[Path], Argument(metavar="EXPORTS", help="Exports at two or more fixed sizes.")],
+    output: Out,
+    dim: Annotated[
+        list[str] | None,
+        Option(
+            "--dim",
+            metavar="INPUT[AXIS]=NAME",
+            help="A name for an input axis that differs; may be repeated. Without it, axes are named after inputs.",
+        ),
+    ] = None,
+    check: Annotated[
+        list[Path] | None,
+        Option("--check", metavar="EXPORT", help="A further export, with which the new model has to agree."),
+    ] = None,
+    verify: Annotated[
+        bool,
+        Option(
+            "--verify/--no-verify",
+            help="Run the new model and each export with onnxruntime, where it is installed.",
+        ),
+    ] = True,
+    json: AsJson = False,
+) -> None:
+    """Make one dynamic model of several fixed exports.
+
+    What is the same in all exports stays. Numbers and tables that differ become expressions of the input sizes: the simplest
+    that fits all exports, and with which the model runs at others. At the sizes of each export the new model has the shapes of
+    that, which is proved, and its values, which is run. Where the exports leave something open, nothing is written, the node is
+    named, and the exit code is 1. Example:
+
+        shapesolve generalize at_7.onnx at_11.onnx --dim 'ids[1]=seq' -o dynamic.onnx
+    """
+    from ..analysis import analyze
+    from ..change.refused import Refused
+    from ..dynamic.generalize_model import generalized
+    from ..model import ModelError, read_model
+    from ..model.saving import with_weights
+    from ..report.annotate_file import save_changed
+
+    runs: list[Run] = []
+    skipped = "" if not verify or find_spec("onnxruntime") else "onnxruntime is not installed"
+    try:
+        exports = [read_model(m) for m in models]
+        checks = [read_model(m) for m in check or ()]
+        changed = generalized(exports, dict(place(text) for text in dim or ()))
+        if (verify or checks) and not skipped:
+            try:
+                runs = _verify_exports([*exports, *checks], with_weights(changed, exports[0]))
+            except RuntimeError as e:
+                if checks:
+                    raise
+                skipped = str(e)
+        elif checks:
+            fail("--check runs the models: onnxruntime is not installed")
+        save_changed(exports[0], changed, output)
+    except Refused as e:
+        refuse("generalize", str(e), json)
+    except ModelError as e:
+        fail(str(e))
+    except (ValueError, RuntimeError) as e:
+        fail(str(e))
+    except OSError as e:
+        fail(f"cannot write {output}: {e.strerror or e}")
+    contract = [str(term) for term in analyze(changed).contract]
+    rests = [
+        {v.name: [d.dim_value for d in v.type.tensor_type.shape.dim] for v in e.proto.graph.input}
+        for e in exports
+    ]
+    if json:
+        from dataclasses import asdict
+
+        from ..report.json import envelope
+
+        data = {
+            "output": str(output),
+            "contract": contract,
+            "exports": rests,
+            "runs": [asdict(r) for r in runs],
+        }
+        print_raw(envelope("generalize", data))
+        return
+    for run in runs:
+        print_text(
+            f"{', '.join(f'{n} = {s}' for n, s in run.sizes.items())}: as the export, largest difference {run.difference:.2g}"
+        )
+    if skipped:
+        print_text(f"not run: {skipped}")
+    print_text(f"rests on {len(exports)} exports; contract: {', '.join(contract) or 'every input size runs'}")
+    print_text(f"wrote {output}")
+
+
+def _verify_exports(exports: Sequence[Read], changed: ModelProto) -> list[Run]:
+    from ..dynamic.verify import verify_exports
+    from ..model.saving import with_weights
+
+    return verify_exports([with_weights(e.proto, e) for e in exports], changed)
+
+
+@app.command()
+def free(
+    model: Model,
+    output: Out,
+    dim: Annotated[
+        list[str],
+        Option(
+            "--dim",
+            metavar="INPUT[AXIS]=NAME",
+            help="An axis with a fixed size, and the name that its size gets, or a declared NAME that has one size only; "
+            "may be repeated.",
+        ),
+    ],
+    verify: Annotated[
+        bool,
+        Option("--verify", help="Run both models with onnxruntime, at the old sizes and at others."),
+    ] = False,
+    weights: Weights = None,
+    json: AsJson = False,
+) -> None:
+    """Let a model exported with fixed sizes take others.
+
+    A size of 1 is a number of rows, and rows stay apart, which is proved: row i of every output depends on row i of the inputs
+    alone. Another size is freed only where nothing that is stored may have followed it; else use `generalize`. Where it cannot
+    be shown, nothing is written, the node is named, and the exit code is 1. Example:
+
+        shapesolve free fixed.onnx --dim 'images[0]=batch' -o dynamic.onnx --verify
+    """
+    from ..change.refused import Refused
+    from ..dynamic.free_model import freed
+    from ..model import ModelError, read_model
+    from ..model.saving import with_weights
+    from ..report.annotate_file import save_changed
+
+    dims = dict(place(text) for text in dim)
+    runs: list[Run] = []
+    try:
+        original = read_model(model)
+        changed = freed(original, dims)
+        if verify:
+            runs = _verify(with_weights(original.proto, original), with_weights(changed, original), dims)
+        save_changed(original, changed, output, weights)
+    except Refused as e:
+        refuse("free", str(e), json)
+    except ModelError as e:
+        fail(str(e) if str(model) in str(e) else f"{model}: {e}")
+    except (ValueError, RuntimeError) as e:
+        fail(str(e))
+    except OSError as e:
+        fail(f"cannot write {output}: {e.strerror or e}")
+    if json:
+        from dataclasses import asdict
+
+        from ..report.json import envelope
+
+        print_raw(envelope("free", {"output": str(output), "runs": [asdict(run) for run in runs]}))
+        return
+    for run in runs:
+        sizes = sizes_text(run.sizes)
+        if run.difference is None:
+            print_text(f"{sizes}: runs, with the shapes that are proved")
+        else:
+            print_text(f"{sizes}: the same as the original, largest difference {run.difference:.2g}")
+    print_text(f"wrote {output}")
+
+
+def _verify(original: ModelProto, changed: ModelProto, dims: Mapping[str, str]) -> list[Run]:
+    from ..dynamic.verify import verify
+
+    return verify(original, changed, dims)
+
+
+def place(text: str) -> tuple[str, str]:
+    """Parses ``images[0]=batch`` into axis and name."""
+    place, equals, name = text.rpartition("=")
+    if not equals and name.strip() and "[" not in name:
+        return name.strip(), name.strip()
+    if not equals or not place.strip() or not name.strip():
+        fail(f"--dim takes INPUT[AXIS]=NAME, not {text[:200]!r}")
+    return place.strip(), name.strip()
+
 
 Keep = Annotated[
     list[str] | None,

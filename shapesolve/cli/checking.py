@@ -10,11 +10,42 @@ from .app import app
 from .console import FOUND, OK, UNUSABLE, Format, fail, print_error, print_raw, print_text, show
 from .options import AsJson, Assume, Bind, Broadcast, FindingsFormat, find, read_or_say
 from .parameters import Argument, Option
-from .source import check_source
 
 if TYPE_CHECKING:
     from ..analysis import Analysis
     from ..report.gate import Gate, Sifted
+
+
+import importlib
+from typing import NoReturn
+
+#: loaded by name when asked for: PyTorch is optional
+_COMMAND, _FORMATS = "shapesolve.torch.command", "shapesolve.torch.report"
+
+
+def check_source(
+    target: str, assume: list[str] | None, broadcast: str, format: Format, infer: bool = False
+) -> NoReturn:
+    """Checks the module that ``package.module:factory`` returns, prints findings, and exits."""
+    try:
+        command: Any = importlib.import_module(_COMMAND)
+    except ImportError as e:
+        fail(str(e))
+    try:
+        report = command.check_target(target, assume or (), broadcast, infer)
+    except ValueError as e:
+        fail(str(e))
+    if format is Format.text:
+        show(report.lines())
+    elif format is Format.json:
+        from ..report.json import envelope
+
+        formats: Any = importlib.import_module(_FORMATS)
+        print_raw(envelope("check", formats.report_data(report)))
+    elif text := report.to_sarif() if format is Format.sarif else report.to_github():
+        print_raw(text)
+    raise SystemExit(OK if report.ok else FOUND)
+
 
 FailOn = Annotated[
     str | None,
@@ -158,7 +189,7 @@ def _print(found: list[tuple[str, Analysis, Sifted]], broken: dict[str, str], st
 
         print_raw(sarif_text([(name, of.shown) for name, _, of in found], broken))
     elif style is Format.github:
-        from ..report.github import annotation_lines
+        from ..report.sarif import annotation_lines
 
         lines = list(annotation_lines([(name, of.shown) for name, _, of in found]))
         if lines:

@@ -8,19 +8,135 @@ The type decides what a text is read as, and the default whether it may be left 
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Literal, NoReturn, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, get_args, get_origin, get_type_hints
 
 import click
 from click.exceptions import NoArgsIsHelpError
 
 from ..expr.nearest import did_you_mean, like
+from ..model.saving import write_atomically
 from .console import fail
-from .help import Context, coloured
+
+if TYPE_CHECKING:
+    import click
+
+
+import re
+import sys
+
+import click
+
+_EXAMPLE = re.compile(r"^( +)(shapesolve .*)$", re.MULTILINE)
+
+
+def coloured() -> bool:
+    """True if stdout supports colours. NO_COLOR disables them, FORCE_COLOR enables them in a pipe."""
+    if os.environ.get("NO_COLOR"):
+        return False
+    terminal = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+    return terminal or bool(os.environ.get("FORCE_COLOR"))
+
+
+class Formatter(click.HelpFormatter):
+    """Help formatter with bold headings and coloured option names."""
+
+    def write_usage(self, prog: str, args: str = "", prefix: str | None = None) -> None:
+        """Writes the usage line."""
+        super().write_usage(_typed(prog), args, f"{_heading(prefix or 'Usage:')} ")
+
+    def write_heading(self, heading: str) -> None:
+        """Writes the heading of a section."""
+        self.write(f"{'':>{self.current_indent}}{_heading(f'{heading}:')}\n")
+
+    def write_text(self, text: str) -> None:
+        """Writes the description of a command, with its examples styled."""
+        start = len(self.buffer)
+        super().write_text(text)
+        self.buffer[start:] = [_EXAMPLE.sub(_example, part) for part in self.buffer[start:]]
+
+    def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
+        """Writes a list of options with their descriptions."""
+        super().write_dl([(_typed(name), meaning) for name, meaning in rows], col_max, col_spacing)
+
+
+class Context(click.Context):
+    """A Click context with coloured help."""
+
+    formatter_class = Formatter
+
+
+def _heading(text: str) -> str:
+    return click.style(text, bold=True)
+
+
+def _typed(text: str) -> str:
+    return click.style(text, fg="cyan")
+
+
+def _example(found: re.Match[str]) -> str:
+    return f"{found[1]}{_typed(found[2])}"
+
+
+_PROGRAM, _VARIABLE = "shapesolve", "_SHAPESOLVE_COMPLETE"
+
+#: shell -> the script below the home folder; the file that the shell reads at its start, and the line that it needs there
+_PLACES: dict[str, tuple[str, str, Callable[[Path], str]]] = {
+    "bash": (f".bash_completions/{_PROGRAM}.sh", ".bashrc", lambda script: f"source '{script}'"),
+    "zsh": (f".zfunc/_{_PROGRAM}", ".zshrc", lambda _: "fpath+=~/.zfunc; autoload -Uz compinit; compinit"),
+    "fish": (f".config/fish/completions/{_PROGRAM}.fish", "", lambda _: ""),
+}
+
+
+def completion_script(command: click.Command) -> str:
+    """The completion script for the current shell."""
+    return _script(command, _shell())
+
+
+def install_completion(command: click.Command) -> str:
+    """Installs the completion script for the current shell; returns a message."""
+    shell = _shell()
+    script = _script(command, shell)
+    place, start, line = _PLACES[shell]
+    file = Path.home() / place
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(file, f"{script}\n".encode())
+        if start:
+            _add_line(Path.home() / start, line(file))
+    except OSError as e:
+        fail(f"cannot write {e.filename or file}: {e.strerror or e}")
+    return (
+        f"{shell} completion installed in {file}\nCompletion will take effect once you restart the terminal"
+    )
+
+
+def _shell() -> str:
+    name = Path(os.environ.get("SHELL", "")).name
+    if name not in _PLACES:
+        fail(f"completion is for {', '.join(_PLACES)}, and SHELL says {name or 'nothing'}")
+    return name
+
+
+def _script(command: click.Command, shell: str) -> str:
+    from click.shell_completion import get_completion_class
+
+    found = get_completion_class(shell)
+    assert found is not None
+    return found(command, {}, _PROGRAM, _VARIABLE).source().strip()
+
+
+def _add_line(file: Path, line: str) -> None:
+    """Appends a line to the user's own file. It can be a link, and its content is only searched for the line."""
+    if file.is_file() and line.encode() in file.read_bytes().splitlines():
+        return
+    with file.open("ab") as out:
+        out.write(f"\n{line}\n".encode())
 
 
 @dataclass(frozen=True)

@@ -97,7 +97,7 @@ def _findings(a: Analysis, format: Format) -> str:
         from ..report.sarif import render_sarif
 
         return render_sarif(a)
-    from ..report.github import render_github
+    from ..report.sarif import render_github
 
     return render_github(a)
 

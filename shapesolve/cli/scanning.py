@@ -72,7 +72,7 @@ def scan(
         broken = {r.path: r.message for r in rows if r.status in ("unusable", "failed")}
         print_raw(sarif_text([(r.path, r.findings) for r in rows], broken))
     elif format is Format.github:
-        from ..report.github import annotation_lines, command
+        from ..report.sarif import annotation_lines, command
 
         lines = [*annotation_lines([(r.path, r.findings) for r in rows])]
         lines += [command("error", r.message, r.path) for r in rows if r.status in ("unusable", "failed")]
@@ -163,7 +163,7 @@ def rule(
     from difflib import get_close_matches
 
     from ..explain.diagnose import CODES
-    from ..report.rules import rule_lines
+    from ..report.sarif import rule_lines
 
     if code.upper() not in CODES:
         near = get_close_matches(code.upper(), CODES, 3, 0.5) or [f"one of {min(CODES)} to {max(CODES)}"]

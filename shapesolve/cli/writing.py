@@ -1,14 +1,85 @@
-"""Commands annotate and report, which write a file."""
+"""Commands that write a file or show a page: annotate, report, view, serve."""
 
 from __future__ import annotations
 
+import re
+import tempfile
+import webbrowser
 from pathlib import Path
 from typing import Annotated
 
 from .app import app
-from .console import Progress, fail, print_text
+from .console import Progress, fail, print_raw, print_text
 from .options import Assume, Bind, Broadcast, Model, end, find, load, page_title, write_file
 from .parameters import Option
+
+
+@app.command()
+def view(
+    model: Model,
+    assume: Assume = None,
+    bind: Bind = None,
+    broadcast: Broadcast = "named",
+) -> None:
+    """Open the explorer of a model in the browser.
+
+    It is written to a temporary file first, which stays: `report` writes one where you want it.
+
+    Example:
+
+        shapesolve view model.onnx
+    """
+    a = load(model, assume, bind, broadcast)
+    find(a)
+    with Progress("page"):
+        text = a.to_html(page_title(model))
+    prefix = re.sub(r"[^\w.-]+", "_", model.stem)[:40]
+    try:
+        with tempfile.NamedTemporaryFile("wb", prefix=f"{prefix}-", suffix=".html", delete=False) as file:
+            file.write(text.encode("utf-8"))
+    except OSError as e:
+        fail(f"cannot write a temporary file: {e.strerror or e}")
+    opened = webbrowser.open(Path(file.name).as_uri())
+    print_text(f"wrote {file.name}" if opened else f"wrote {file.name}, but found no browser to open it in")
+    end(a)
+
+
+@app.command()
+def serve(
+    port: Annotated[
+        int,
+        Option("--port", metavar="N", min=0, max=65535, help="Where to listen; 0 for any free port."),
+    ] = 0,
+    largest: Annotated[
+        int, Option("--max-size", metavar="MB", min=1, help="Largest file that is taken.")
+    ] = 1024,
+    quiet: Annotated[bool, Option("--no-browser", help="Print the address only.")] = False,
+) -> None:
+    """Show a page on this machine that models can be dropped onto.
+
+    Each file is analyzed here and shown in the explorer. Only programs on this machine reach the server, and only with the
+    address that it prints. Ctrl-C ends it.
+
+    Example:
+
+        shapesolve serve --port 8080
+    """
+    from ..analysis import analyze
+    from ..explorer.server import ExplorerServer
+
+    try:
+        server = ExplorerServer(analyze, port, largest * 1_000_000)
+    except OSError as e:
+        fail(f"cannot listen on port {port}: {e.strerror or e}")
+    with server:
+        print_text(f"drop models onto {server.url}")
+        if not quiet:
+            webbrowser.open(server.url)
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            print_raw("ended")
+
 
 Out = Annotated[Path, Option("-o", "--output", metavar="FILE", help="Where to write.")]
 Weights = Annotated[

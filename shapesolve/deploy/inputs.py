@@ -16,8 +16,8 @@ from ..analysis import Analysis, analyze
 from ..arguments import checked
 from ..expr import Dim
 from ..expr.nearest import meant
+from ..solve.ambiguity import StaleShape, sharing_memory
 from ..solve.contract.contract import text_of
-from ..solve.stale_shapes import StaleShape, sharing_memory
 from .computed import ComputedIndices
 from .deciding import Deciding
 from .limits import MAX_DRAWS

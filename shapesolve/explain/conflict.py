@@ -31,6 +31,59 @@ if TYPE_CHECKING:
     from ..lower.request import Request
     from ..system.cores import Cores
 
+
+from ..expr import Cond
+from ..propagate import budget
+from ..propagate.log import Stated, need
+from ..solve.engine import Engine
+
+
+def minimal_cores(
+    constraints: Sequence[Stated], candidates: Iterable[int], limit: int = 8, engine: Engine | None = None
+) -> list[tuple[int, ...]]:
+    """Minimal contradictory subsets of `candidates` (indices), at most `limit`. The one found first is at the front.
+
+    Each is irreducible: without any one member the others can hold together (or Z3 does not know). All of
+    them are found when there are few (Reiter's hitting-set tree, in order of the indices): every further core
+    must lack a member of each core found before. An empty list means that no contradiction was proved.
+    """
+    engine = engine or Engine()
+    numbers = _distinct(constraints, candidates)
+    conds = {n: need(constraints[n]) for n in numbers}
+    found: list[tuple[int, ...]] = []
+    queue: list[frozenset[int]] = [frozenset()]
+    seen = set(queue)
+    for _ in range(budget.MAX_CORE_NODES):
+        if not queue or len(found) >= limit:
+            break
+        removed = queue.pop(0)
+        core = next((c for c in found if removed.isdisjoint(c)), None)
+        if core is None:
+            core = _core([n for n in numbers if n not in removed], conds, engine)
+            if core is None:
+                continue
+            found.append(core)
+        for member in core:
+            more = removed | {member}
+            if more not in seen:
+                seen.add(more)
+                queue.append(more)
+    return found
+
+
+def _distinct(constraints: Sequence[Stated], candidates: Iterable[int]) -> list[int]:
+    """The first constraint of each distinct condition; repetitions add nothing to a contradiction."""
+    first: dict[Cond, int] = {}
+    for n in sorted(set(candidates)):
+        first.setdefault(need(constraints[n]), n)
+    return sorted(first.values())
+
+
+def _core(numbers: Sequence[int], conds: dict[int, Cond], engine: Engine) -> tuple[int, ...] | None:
+    found = engine.core([conds[n] for n in numbers])
+    return None if found is None else tuple(numbers[i] for i in found)
+
+
 _NEVER, _NOT_SO = "no input size makes this model run", "the sizes that are stated do not make this model run"
 
 
@@ -77,7 +130,6 @@ def is_after_emptiness(lowered: Lowered, request: Request) -> bool:
 
 def find_contradiction(lowered: Lowered, numbers: Iterable[int]) -> Conflict:
     """The conflict of constraints that contradict each other, found by the solver. The walk did not detect it."""
-    from ..solve.core import minimal_cores
 
     candidates = sorted(set(numbers))
     cores = minimal_cores(lowered.constraints, candidates, 1)
@@ -114,7 +166,6 @@ def _invalid(lowered: Lowered, clash: Clash, finder: Cores | None, trials: Repai
 def _contradiction(
     lowered: Lowered, clash: Clash, finder: Cores | None, trials: Repairs | None = None
 ) -> Conflict:
-    from ..solve.core import minimal_cores
 
     assert clash.entry is not None
     constraints = lowered.constraints

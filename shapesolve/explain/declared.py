@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from ..solve.ambiguity import StaleShape, sharing_memory
 from ..solve.contract.contract import text_of
-from ..solve.stale_shapes import StaleShape, sharing_memory
 from .finding import Finding
 from .solving import opposed_by
 from .wording import is_short

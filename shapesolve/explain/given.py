@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from ..expr import Dim
-from ..lower.local import Definition
 from ..lower.types import Tensor
+from ..system.local import Definition
 from .limits import MAX_NUMBERS
 
 if TYPE_CHECKING:

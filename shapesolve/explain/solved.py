@@ -19,17 +19,16 @@ from ..lower.lowered import Lowered
 from ..lower.request import Request
 from ..propagate.log import ConstraintSet
 from ..solve.bindings import Bindings, find_bindings
-from ..solve.effort import Effort
+from ..solve.search import Effort
 
 if TYPE_CHECKING:
     from ..model import Model
     from ..solve.accepted import Accepted
-    from ..solve.ambiguity import Ambiguity
+    from ..solve.ambiguity import Ambiguity, StaleShape
     from ..solve.contract.contract import Contract
     from ..solve.equality import Equalities
     from ..solve.proof import Prover
     from ..solve.simplify import Readable
-    from ..solve.stale_shapes import StaleShape
     from ..system.constraints import ConstraintSystem
     from ..system.cores import Cores
     from .finding import Conflict, Violation
@@ -79,8 +78,8 @@ class Solved:
     @cached_property
     def constraints(self) -> ConstraintSystem:
         """The constraint system, built at first use. It has definitions, requirements, input sizes and assumptions."""
-        from ..lower.local import Analysed
         from ..system.constraints import constraint_system
+        from ..system.local import Analysed
 
         analysed = Analysed(self.walk, self.shapes, self.values, frozenset(self.symbols))
         return constraint_system(self.model, self.inputs, analysed)
@@ -209,7 +208,7 @@ class Solved:
     @cached_property
     def stale_shapes(self) -> Sequence[StaleShape]:
         """Declared sizes of computed tensors that are wrong at some accepted sizes."""
-        from ..solve.stale_shapes import find_stale_shapes
+        from ..solve.ambiguity import find_stale_shapes
 
         declared = self.stated.role("declared")
         if not declared or self.stuck or self.contract.impossible:

@@ -198,7 +198,7 @@ class InputChecker:
     def _needed(self, cond: Cond, constraint: Constraint, sizes: Mapping[str, int]) -> str:
         """Text of a violated condition: the contract's term, or its shortest form."""
         from ..solve.contract.contract import text_of
-        from ..solve.contract.forms import short_form
+        from ..solve.simplify.forms import short_form
 
         terms = self._contract().from_constraint(constraint)
         broken = [t.cond for t in terms if t.cond.evaluate(sizes) is False]

@@ -17,13 +17,12 @@ from operator import index
 from typing import TYPE_CHECKING, Any, SupportsIndex, Union
 
 from ..arguments import wrong
-from . import surface
+from . import structure
 from .atom import Atom, Values, evaluate_atom, make_atom
 from .bounds import bounds
 from .limits import MAX_CACHED, MAX_TERMS, DimTooLarge
 from .pool import Pool
-from .structure import Monomial, Polynomial, Terms, monomial_order
-from .surface import UNFILLED, attach
+from .structure import UNFILLED, Monomial, Polynomial, Terms, attach, monomial_order
 
 if TYPE_CHECKING:
     from .cond import Cond, Under
@@ -287,7 +286,7 @@ class Dim(Polynomial):
 
         `under` is a condition or several, as text or `Cond`. A dim for which nothing cheaper is proved is returned as it is.
         """
-        found: Dim = surface.offered.simplified([self], under)[0]
+        found: Dim = structure.offered.simplified([self], under)[0]
         return found
 
     def z3(self, ctx: Any = None) -> Any:
@@ -295,12 +294,12 @@ class Dim(Polynomial):
 
         The term says neither that sizes are at least 0, nor that divisors are not 0.
         """
-        return surface.offered.z3(self, ctx)
+        return structure.offered.z3(self, ctx)
 
     @property
     def sympy(self) -> Any:
         """The SymPy expression (imports SymPy on first use)."""
-        return surface.offered.sympy(self)
+        return structure.offered.sympy(self)
 
     def eq(self, other: IntoDim) -> Cond:
         """The condition ``self == other``."""
@@ -312,7 +311,7 @@ class Dim(Polynomial):
 
     def __str__(self) -> str:
         if self._text is None:
-            self._text = surface.offered.text(self)
+            self._text = structure.offered.text(self)
         return self._text
 
     def __repr__(self) -> str:
@@ -395,13 +394,13 @@ def as_dim(value: IntoDim | str) -> Dim:
     if isinstance(value, Dim):
         return value
     if isinstance(value, str):
-        parsed: Dim = surface.offered.parsed(value)
+        parsed: Dim = structure.offered.parsed(value)
         return parsed
     if str(getattr(value, "dtype", "")) == "bool":  # numpy's, which is no integer to Python
         return constant(int(value))
     if not hasattr(value, "__index__"):
         if hasattr(value, "is_Symbol"):  # SymPy's alone
-            read: Dim = surface.offered.from_sympy(value)
+            read: Dim = structure.offered.from_sympy(value)
             return read
         raise wrong("a size is an int, a Dim or a text", value)
     return constant(index(value))

@@ -62,7 +62,7 @@ class Shape(tuple[Dim, ...]):
         """The shape with each dim in its cheapest equal form. It is equal at all sizes that satisfy `under` (see
         `Dim.simplify`).
         """
-        from .simplification import simplified
+        from .offer import simplified
 
         dims = simplified(self, under)
         return self if all(a is b for a, b in zip(self, dims, strict=True)) else Shape(dims)

@@ -24,10 +24,10 @@ from ..model import (
     value_type,
 )
 from .declared import declared_known
+from .interface import find_schema
 from .needed import need_inside
 from .op import InvalidNode, MalformedNode, Op
 from .records import Body, Scope, Steps
-from .schema import find_schema
 from .scopes import Scopes
 from .types import Known, Sequence, Tensor
 

@@ -33,12 +33,12 @@ from ..model import Node
 from .attributes import Attributes
 from .attributes import InvalidNode as InvalidNode
 from .attributes import MalformedNode as MalformedNode
+from .interface import dtype_of, output_types
 from .limits import MAX_BROADCAST, MAX_RANK, MAX_UNKNOWN
 from .precision import tried
 from .reason import BROADCAST
 from .records import Place, Requirement
 from .rule import Rule
-from .schema import dtype_of, output_types
 from .scopes import Scopes
 from .semantics import DIFFERENCES
 from .types import Known, Sequence, Tensor

@@ -19,9 +19,8 @@ from .op import InvalidNode, MalformedNode, Op
 from .reconcile import reconcile
 from .records import Body, Entry, FactStore, LoweredNode, Open, Scope, Steps
 from .rule import Rules
-from .scopes import Scopes
+from .scopes import Scopes, rehearsal
 from .semantics import Semantics
-from .speculate import rehearsal
 from .types import KINDS, Known, Tensor
 from .values import INT_TYPES, Elem
 

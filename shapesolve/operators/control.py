@@ -35,7 +35,7 @@ from ..lower.op import MalformedNode, Op
 from ..lower.reads import between
 from ..lower.records import Body, Scope, Steps
 from ..lower.registry import lower_bodies
-from ..lower.speculate import rehearsal
+from ..lower.scopes import rehearsal
 from ..lower.standard import standard_ranked, standard_room, stops_loading
 from ..lower.types import Known, Tensor
 from ..lower.values import Elem, Value

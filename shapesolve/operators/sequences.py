@@ -32,7 +32,7 @@ from ..lower.reads import PARTS, between
 from ..lower.reason import JOIN_ELEMENTS
 from ..lower.records import Body, Steps
 from ..lower.registry import lower, lower_bodies
-from ..lower.speculate import rehearsal
+from ..lower.scopes import rehearsal
 from ..lower.types import OPEN, Known, Optional, Sequence, Tensor
 from ..lower.values import Value
 from ..lower.work import MOVES, Outputs

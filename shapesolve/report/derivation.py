@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from ..explain.names import dtype_name, shape_text
 from ..lines import Printed, line, row
-from .names import dtype_name, shape_text
 from .text import legend_lines, shown_shapes
 
 if TYPE_CHECKING:

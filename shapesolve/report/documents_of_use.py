@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, NotRequired, TypedDict
 
-from .differences import Diff as Differences
+from ..change.differences import Diff as Differences
 from .documents import FindingData, Sizes, carries
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import TYPE_CHECKING
 
+from ..explain.names import dtype_name, shape_text
 from ..expr import Shape
 from ..expr.sizes import sizes_text
 from ..lines import Printed, line, row
 from .limits import MAX_NAMES
-from .names import dtype_name, shape_text
 
 if TYPE_CHECKING:
     from ..analysis import Analysis

@@ -7,10 +7,10 @@ from dataclasses import fields, is_dataclass
 from math import lcm
 from typing import TYPE_CHECKING, Any, cast
 
+from ..explain.names import dtype_name
 from ..expr import Cond, Dim, eq, symbol
 from ..expr.traverse import atoms_of
 from ..lines import json_text
-from .names import dtype_name
 
 if TYPE_CHECKING:
     from ..analysis import Analysis

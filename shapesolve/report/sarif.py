@@ -5,7 +5,7 @@ https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,11 +14,38 @@ from urllib.parse import quote
 from ..explain.diagnose import CODES
 from ..lines import json_text, visible
 from .gate import fingerprint
-from .rules import rule_page
 
 if TYPE_CHECKING:
     from ..analysis import Analysis
     from ..explain.finding import Finding
+
+
+from functools import lru_cache
+
+from ..lines import Line, line
+
+_FOLDERS = (Path(__file__).parent / "findings", Path(__file__).parents[2] / "docs/findings")
+
+
+def rule_lines(code: str) -> Iterator[Line]:
+    """Lines of a finding's page, headings styled."""
+    for text in rule_page(code).splitlines():
+        yield line(("bold" if text.startswith("#") else "prose", text))
+
+
+@lru_cache(maxsize=len(CODES))
+def rule_page(code: str) -> str:
+    """The Markdown page of a finding's code. Only its title if the pages are not installed.
+
+    Raises `KeyError` for a code that does not exist.
+    """
+    _, line = CODES[code]
+    for folder in _FOLDERS:
+        file = folder / f"{code}.md"
+        if file.is_file():
+            return file.read_text("utf-8")
+    return f"# {code}: {line}\n"
+
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 #: severity -> SARIF level
@@ -102,3 +129,42 @@ def _version() -> str:
         return version("shapesolve")
     except PackageNotFoundError:
         return "0"
+
+
+_COMMANDS = {"error": "error", "warning": "warning", "info": "notice"}
+
+
+def render_github(analysis: Analysis) -> str:
+    """Findings of one analysis as workflow commands."""
+    path = analysis.model.path
+    return "\n".join(annotation_lines([(str(path) if path is not None else "", analysis.diagnostics)]))
+
+
+def annotation_lines(findings: Iterable[tuple[str, Sequence[Finding]]]) -> Iterator[str]:
+    """One workflow command per finding of any number of files (path, findings)."""
+    for path, found in findings:
+        for finding in found:
+            place = getattr(finding, "place", None)  # findings on source code know their line
+            yield command(
+                _COMMANDS[finding.severity],
+                message_text(finding),
+                path,
+                f"{finding.code} {finding.title}",
+                line=place.line if place is not None else 0,
+            )
+
+
+def command(kind: str, message: str, path: str = "", title: str = "", *, line: int = 0) -> str:
+    """Text of one workflow command: ``::error file=model.onnx,title=SS201 …::message``, escaped."""
+    properties = {"file": path, "line": str(line or ""), "title": title}
+    given = ",".join(f"{key}={_property(value)}" for key, value in properties.items() if value)
+    lines = "\n".join(map(visible, message.split("\n")))
+    return f"::{kind}{' ' if given else ''}{given}::{_data(lines)}"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(visible(text)).replace(":", "%3A").replace(",", "%2C")

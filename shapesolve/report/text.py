@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from ..explain.limits import MAX_LINES
+from ..explain.names import Tensors, grouped
 from ..lines import GAP, Line, Printed, Row, line, plain, row
-from .limits import MAX_LINES, MAX_NAMES
-from .names import Tensors, grouped
+from .limits import MAX_NAMES
 
 if TYPE_CHECKING:
     from ..analysis import Analysis

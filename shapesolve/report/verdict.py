@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal
 
+from ..explain.limits import MAX_LINES
 from ..lines import Line, line
 from ..solve.proof import Proof, Proved, Refuted, Unknown
-from .limits import MAX_LINES
 
 if TYPE_CHECKING:
     from .documents import ProveData

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from ..deploy.inputs import generate_inputs
 from ..deploy.sizes import NoSizes
+from ..explain.limits import MAX_LINES
 from ..expr.nearest import meant
 from ..expr.sizes import sizes_text
 from ..lines import Printed, line, row
 from ..lower.types import Tensor
 from ..model.saving import external_locations
 from .evaluation import broken_terms
-from .limits import MAX_LINES
 
 if TYPE_CHECKING:
     from ..analysis import Analysis

@@ -2,19 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from typing import TYPE_CHECKING, NamedTuple
 
-from ..expr import Cond, Dim, eq
+from ..expr import Cond, Dim, eq, ge, le, symbol
 from ..expr.traverse import atoms_of
 from ..propagate import budget
 from ..propagate.facts import Facts
 from ..propagate.log import Stated
 from ..propagate.residual import Residue
 from .cone_of_influence import by_symbol, nearby
-from .contract.forms import short_form
 from .engine import Engine
 from .search import Model
+from .simplify.forms import short_form
+
+if TYPE_CHECKING:
+    from ..propagate.constraint import Constraint, Site
+    from ..propagate.facts import Facts
+    from .contract.contract import Contract
+    from .engine import Engine
+
+
+class StaleShape(NamedTuple):
+    """Declared sizes of a tensor that are wrong at some accepted sizes: condition and constraints."""
+
+    cond: Cond
+    rows: Sequence[Constraint]
+
+    @property
+    def sites(self) -> list[Site]:
+        """The dims that have these declared sizes."""
+        return [site for row in self.rows for site in row.origin.sites]
+
+
+def find_stale_shapes(
+    declared: Iterable[Constraint], facts: Facts, contract: Contract, names: Set[str], engine: Engine
+) -> list[StaleShape]:
+    """Declared sizes that are wrong at some accepted sizes of the inputs `names`. None of these sizes is 0 and none very
+    large.
+    """
+    rows: dict[Cond, list[Constraint]] = {}
+    for row in declared:
+        cond = facts.cond(row.cond)
+        if row.origin.sites and row.guard.is_true and cond.free and cond.free <= names:
+            rows.setdefault(cond, []).append(row)
+    known = [t.cond for t in (*contract.terms, *contract.assumed)]
+    known += [eq(symbol(name), dim) for name, dim in contract.derived]
+    near = [bound for d in map(symbol, names) for bound in (ge(d, 1), le(d, budget.SMALL_DOMAINS[1]))]
+    asked = list(rows)[: budget.MAX_QUERIES]
+    return [StaleShape(c, rows[c]) for c in asked if engine.satisfiable([~c, *known, *near]).sat]
+
+
+def sharing_memory(stale: Iterable[StaleShape], outputs: Collection[str]) -> list[StaleShape]:
+    """Stale shapes of tensors whose memory onnxruntime shares with others. Graph outputs have memory of their own."""
+    return [d for d in stale if any(site.tensor not in outputs for site in d.sites)]
+
 
 #: two dims that a node broadcasts against each other, the node's label and its operator
 OpenPair = tuple[Dim, Dim, str, str]

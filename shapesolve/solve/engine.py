@@ -26,9 +26,8 @@ from .cone_of_influence import (
     nearby,
     order_of,
 )
-from .effort import Effort
 from .periods import Regular
-from .search import Contradiction, Model, Search, satisfies, shrink
+from .search import Contradiction, Effort, Model, Search, satisfies, shrink
 
 
 @dataclass(frozen=True, slots=True)

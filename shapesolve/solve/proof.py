@@ -21,8 +21,8 @@ from ..propagate.facts import Facts
 from ..propagate.log import Stated, need
 from ..propagate.residual import Residue
 from .cone_of_influence import cone
-from .effort import Effort
 from .engine import Engine
+from .search import Effort
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,12 +15,12 @@ from typing import Any
 
 from ..expr import Dim, Shape
 from ..expr.sizes import sizes_text
-from ..lower.local import Definition
 from ..propagate import budget
 from ..solve.contract.contract import Contract
 from ..solve.engine import Engine, limited
 from ..solve.sizes import SizeFinder
 from .constraints import ConstraintSystem
+from .local import Definition
 
 #: questions of one kind without an answer after which no more are asked
 _TACTICS = ("simplify", "propagate-values", "solve-eqs", "simplify", "smt")
@@ -79,7 +79,7 @@ class Auditor:
     ) -> None:
         import z3
 
-        from ..expr.z3_terms import Z3Terms
+        from ..expr.z3_bridge import Z3Terms
 
         self.shapes, self.symbols, self.rlimit = shapes, frozenset(symbols), rlimit
         self.content = content = system.content

@@ -3,20 +3,98 @@
 from __future__ import annotations
 
 import html
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from io import StringIO
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from ..collection import CollectionPaused
+from ..expr import Cond
 from ..lines import clipped, visible
-from ..lower.local import Analysed, LocalWalk
 from ..lower.types import Known
 from ..model import Model
 from ..propagate.constraint import Constraint, Role
 from ..propagate.log import ConstraintSet
 from .content import Content
 from .limits import MAX_ROWS, MAX_TEXT
+from .local import Analysed, Definition, LocalWalk
+
+if TYPE_CHECKING:
+    from .content import Content
+
+
+_NUMBER = re.compile(r"#(\d+)\Z")
+
+
+def stated(content: Content, numbers: Sequence[int], *, tensors: bool) -> Iterator[tuple[int, Cond]]:
+    """Pairs (row number, condition) that together are equivalent to these rows.
+
+    Without `tensors`, definitions are put into the other conditions, and stated only where that cannot be done.
+    """
+    for number in numbers:
+        if tensors:
+            yield number, content.local(number)
+            continue
+        row = content.rows[number]
+        if isinstance(row, Definition) and row.variable.name in content.composition.sizes:
+            continue
+        cond = content.over_inputs(number)
+        if not cond.is_true:
+            yield number, cond
+
+
+def literal(content: Content, number: int) -> str:
+    """Name of a constraint's tracking literal: its node (or other source) and its number."""
+    row = content.rows[number]
+    where = content.label(number)
+    if not where:
+        where = f"{row.role} {row.tensor}" if isinstance(row, Definition) else row.role
+    return f"{where} #{number}"
+
+
+def number_of(name: Any) -> int:
+    """The number of the constraint that a tracking literal names. Raises `ValueError` for a literal of another kind."""
+    text = name if isinstance(name, str) else str(name.decl().name())
+    found = _NUMBER.search(text)
+    if found is None:
+        raise ValueError(f"{text!r} is not the literal of a constraint")
+    return int(found[1])
+
+
+def formulas(content: Content, numbers: Sequence[int], ctx: Any, *, tensors: bool) -> list[Any]:
+    """See `ConstraintSystem.z3`."""
+    from ..expr.z3_bridge import Z3Terms
+
+    terms = Z3Terms(ctx)
+    found = [terms.formula(cond) for _, cond in stated(content, numbers, tensors=tensors)]
+    return [*(size >= 0 for size in terms.sizes), *found]
+
+
+def tracking_solver(content: Content, numbers: Sequence[int], ctx: Any, *, tensors: bool) -> Any:
+    """See `ConstraintSystem.solver`."""
+    import z3
+
+    from ..expr.z3_bridge import Z3Terms
+
+    terms = Z3Terms(ctx)
+    solver = z3.Solver(ctx=terms.ctx)
+    for number, cond in stated(content, numbers, tensors=tensors):
+        solver.assert_and_track(terms.formula(cond), z3.Bool(literal(content, number), terms.ctx))
+    solver.add([size >= 0 for size in terms.sizes])
+    return solver
+
+
+def smtlib(content: Content, numbers: Sequence[int], *, tensors: bool) -> str:
+    """See `ConstraintSystem.to_smtlib`."""
+    from ..solve.export import smtlib_text
+
+    rows = content.rows
+    return smtlib_text(
+        (literal(content, number), rows[number].why, cond)
+        for number, cond in stated(content, numbers, tensors=tensors)
+    )
+
 
 _ORDER: tuple[Role, ...] = ("input", "definition", "requirement", "declared", "assumption", "user")
 _PLURALS = {"input": "input sizes", "declared": "declared sizes", "user": "conditions of the user"}
@@ -111,7 +189,6 @@ class ConstraintSystem(Sequence[Constraint]):
         With `tensors`, over one for each dim of each tensor as well (``z3.Int("Z[1]")``), which makes many more of them.
         That sizes are at least 0 is part of it. `ctx` is the context (default: Z3's main one).
         """
-        from .formulas import formulas
 
         return formulas(self._content, self.numbers, ctx, tensors=tensors)
 
@@ -120,20 +197,17 @@ class ConstraintSystem(Sequence[Constraint]):
 
         After ``check()`` gave ``unsat``, `core` turns ``unsat_core()`` into constraints. `ctx` and `tensors`: see `z3`.
         """
-        from .formulas import tracking_solver
 
         return tracking_solver(self._content, self.numbers, ctx, tensors=tensors)
 
     def core(self, literals: Iterable[Any]) -> ConstraintSystem:
         """The constraints behind the literals of an ``unsat_core()``."""
-        from .formulas import number_of
 
         known = set(self.numbers)
         return self.numbered(n for n in sorted(set(map(number_of, literals))) if n in known)
 
     def to_smtlib(self, *, tensors: bool = False) -> str:
         """SMT-LIB 2 text with an assertion per constraint, named as in `solver`, its rule as a comment."""
-        from .formulas import smtlib
 
         return smtlib(self._content, self.numbers, tensors=tensors)
 

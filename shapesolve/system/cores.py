@@ -10,12 +10,12 @@ from collections.abc import Collection, Iterable, Iterator
 
 from ..expr import Cond, ge, symbol
 from ..lazy import cached_property
-from ..lower.local import Definition
 from ..solve.contract.contract import Term
 from ..solve.engine import Engine
-from .composition import Row
 from .constraints import ConstraintSystem
+from .content import Row
 from .limits import MAX_TOGETHER
+from .local import Definition
 
 #: place of a requirement: a node by identity and scope, and the rule in words
 Place = tuple[int, str, str]

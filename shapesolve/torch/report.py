@@ -9,10 +9,9 @@ from typing import Any
 from ..analysis import Analysis
 from ..lines import Printed, json_text, line, plain
 from ..report.gate import SEVERITIES
-from ..report.github import annotation_lines
 from ..report.json import VERSION, finding_data
 from ..report.json import report_data as analysis_data
-from ..report.sarif import sarif_text
+from ..report.sarif import annotation_lines, sarif_text
 from ..report.text import counted, finding_lines
 from .declared import Declaration
 from .limits import MAX_SHOWN

@@ -30,8 +30,7 @@ from shapesolve.expr import (
 from shapesolve.expr.closures import Compiler
 from shapesolve.expr.code import unless_undefined
 from shapesolve.expr.sympy_bridge import to_sympy
-from shapesolve.expr.z3_bridge import Z3Scope
-from shapesolve.expr.z3_terms import Z3Terms
+from shapesolve.expr.z3_bridge import Z3Scope, Z3Terms
 
 T = TypeVar("T")
 SYMBOLS = [symbol("a"), symbol("b"), symbol("v", None)]

@@ -13,8 +13,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import shapesolve
 from shapesolve.model.saving import write_atomically
-from shapesolve.report.github import render_github
-from shapesolve.report.sarif import render_sarif
+from shapesolve.report.sarif import render_github, render_sarif
 
 FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
 node, info = helper.make_node, helper.make_tensor_value_info

@@ -15,8 +15,8 @@ import pytest
 
 import shapesolve as ss
 from shapesolve.deploy.cost_text import human
+from shapesolve.explorer.deployment import sample_sizes
 from shapesolve.expr import parse_dim
-from shapesolve.report.explorer_sizes import sample_sizes
 
 from .test_html import HOSTILE, hostile_model
 

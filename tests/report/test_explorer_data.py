@@ -10,11 +10,11 @@ import onnx.helper as oh
 import pytest
 
 import shapesolve as ss
+from shapesolve.explorer.deployment import sample_sizes
+from shapesolve.explorer.expressions import Expressions
+from shapesolve.explorer.scopes import Scoped, find_scopes
+from shapesolve.explorer.tables import explorer_data
 from shapesolve.expr import Cond, Dim, divides, eq, ge, ite, parse_dim, symbol
-from shapesolve.report.explorer import explorer_data
-from shapesolve.report.explorer_expressions import Expressions
-from shapesolve.report.explorer_scopes import Scoped, find_scopes
-from shapesolve.report.explorer_sizes import sample_sizes
 from shapesolve.report.limits import MAX_LOOSE
 
 from ..operators.conftest import text

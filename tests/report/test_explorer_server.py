@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 import shapesolve as ss
 from shapesolve.cli import app
-from shapesolve.report.explorer_server import ExplorerServer
+from shapesolve.explorer.server import ExplorerServer
 
 ROOT = Path(__file__).resolve().parents[2]
 MODEL = ROOT / "examples/unet.onnx"

@@ -13,10 +13,10 @@ import pytest
 from onnx import TensorProto, helper
 
 import shapesolve as ss
-from shapesolve.report.html import asset, render_html, script_json
+from shapesolve.explorer.page import asset, render_html, script_json
 
 ROOT = Path(__file__).resolve().parents[2]
-SOURCES = Path(ss.__file__).parent / "report/explorer_src"
+SOURCES = Path(ss.__file__).parent / "explorer/frontend"
 in_a_checkout = pytest.mark.skipif(
     not SOURCES.exists(), reason="an installed package has no sources of the explorer"
 )
@@ -97,7 +97,7 @@ def test_the_policy_names_the_script() -> None:
 def test_the_bundle_is_built_from_these_sources() -> None:
     files = [*sorted((SOURCES / "src").iterdir()), SOURCES / "build.mjs", SOURCES / "package-lock.json"]
     digest = hashlib.sha256(b"".join(f.read_bytes() for f in files)).hexdigest()
-    hint = "run `npm ci && npm run build` in shapesolve/report/explorer_src"
+    hint = "run `npm ci && npm run build` in shapesolve/explorer/frontend"
     assert digest in asset("explorer.js")[:300], hint
     assert digest in asset("explorer.css")[:300], hint
 

@@ -10,8 +10,7 @@ import pytest
 
 import shapesolve as ss
 from shapesolve.explain.diagnose import CODES
-from shapesolve.report.github import annotation_lines, command
-from shapesolve.report.sarif import LEVELS, sarif_text
+from shapesolve.report.sarif import LEVELS, annotation_lines, command, sarif_text
 
 from .broken import CASES
 

@@ -11,13 +11,13 @@ from click.testing import CliRunner
 
 import shapesolve as ss
 from shapesolve.change.diff import diff
+from shapesolve.change.differences import diff_lines
 from shapesolve.cli import app, console, layout
 from shapesolve.explain.diagnose import CODES
 from shapesolve.lines import Printed, line, plain, row
 from shapesolve.report.derivation import derivation_lines
-from shapesolve.report.differences import diff_lines
 from shapesolve.report.evaluation import evaluation_lines
-from shapesolve.report.rules import rule_lines, rule_page
+from shapesolve.report.sarif import rule_lines, rule_page
 from shapesolve.report.text import report_lines
 
 ROOT = Path(__file__).resolve().parents[2]

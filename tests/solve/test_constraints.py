@@ -5,12 +5,12 @@ from itertools import product
 
 import pytest
 
+from shapesolve.explain.conflict import minimal_cores
 from shapesolve.expr import Dim, parse_cond
 from shapesolve.propagate.constraint import Constraint
 from shapesolve.propagate.log import ConstraintSet, need
 from shapesolve.solve.check import Checker
 from shapesolve.solve.cone_of_influence import legal_broadcasts
-from shapesolve.solve.core import minimal_cores
 from shapesolve.solve.engine import Engine
 from tests.building import seeds
 

@@ -14,7 +14,7 @@ import z3
 
 import shapesolve
 from shapesolve.expr import symbol
-from shapesolve.lower.local import Definition
+from shapesolve.system.local import Definition
 
 from .test_constraints import model
 

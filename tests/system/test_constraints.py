@@ -11,8 +11,8 @@ import pytest
 from onnx import numpy_helper, parser
 
 import shapesolve
-from shapesolve.lower.local import Definition
 from shapesolve.system.constraints import ConstraintSystem
+from shapesolve.system.local import Definition
 
 ROOT = Path(__file__).parents[2]
 BUNDLED = sorted(

@@ -10,7 +10,7 @@ import z3
 
 import shapesolve
 from shapesolve.expr import Cond, ge, parse_cond
-from shapesolve.expr.z3_terms import Z3Terms
+from shapesolve.expr.z3_bridge import Z3Terms
 from shapesolve.propagate.constraint import Constraint
 from shapesolve.solve.engine import Engine
 

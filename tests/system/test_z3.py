@@ -148,7 +148,7 @@ def test_any_name_is_read_back(name):
 
 
 def test_names_stay_distinct():
-    from shapesolve.solve.smtlib import smtlib_text
+    from shapesolve.solve.export import smtlib_text
 
     cond = (
         eq(symbol("a|b"), symbol("size!0") + 1)

@@ -21,9 +21,8 @@ from ...propagate.facts import Facts
 from ...propagate.log import ConstraintSet, Stated, all_rows, need
 from ...propagate.residual import divisors, equalities, intervals, waiting
 from ..accepted import Accepted, find_accepted
-from ..effort import Effort
 from ..engine import Engine
-from ..search import Contradiction, learned
+from ..search import Contradiction, Effort, learned
 from .attribute import needed_by
 from .conjunction import Conjunction, Numbers, Sourced, bounds_of, joined
 from .contract import Contract, Term, Terms, text_of

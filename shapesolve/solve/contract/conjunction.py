@@ -15,10 +15,10 @@ from ..cone_of_influence import by_symbol, nearby
 from ..engine import Engine
 from ..simplify.cost import cost
 from ..simplify.domain import defined_where, is_size
+from ..simplify.forms import Forms, by_choices, by_factors, is_worked_on
+from ..simplify.ranges import separated
 from .contract import text_of
-from .forms import Forms, by_choices, by_factors, is_worked_on
 from .implied import Held, Implications
-from .ranges import separated
 
 #: numbers of the constraints that a condition comes from
 Numbers = frozenset[int]

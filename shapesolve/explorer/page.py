@@ -10,7 +10,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from .explorer import explorer_data
+from .tables import explorer_data
 
 if TYPE_CHECKING:
     from ..analysis import Analysis
@@ -71,5 +71,5 @@ def script_json(data: Any) -> str:
 
 @cache
 def asset(name: str) -> str:
-    """The text of a file in ``static`` (built by ``explorer_src``)."""
+    """The text of a file in ``static`` (built by ``frontend``)."""
     return (files(__package__) / "static" / name).read_text("utf-8")

@@ -25,8 +25,8 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from ..model import ModelError
 from ..model.limits import MAX_CHUNK
-from .html import asset
 from .limits import MAX_PAGES
+from .page import asset
 
 if TYPE_CHECKING:
     from ..analysis import Analysis

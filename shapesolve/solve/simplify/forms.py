@@ -32,10 +32,10 @@ from ...expr.plain import factors_paired, is_plain
 from ...expr.traverse import atoms_of
 from ...propagate import budget
 from ..engine import Engine
-from ..simplify.cost import cost, is_small
-from ..simplify.domain import Domain, defined_where
-from ..simplify.simplifier import Simplifier
+from .cost import cost, is_small
+from .domain import Domain, defined_where
 from .ranges import separated
+from .simplifier import Simplifier
 
 
 def short_form(cond: Cond, engine: Engine) -> Cond:

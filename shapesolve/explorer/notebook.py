@@ -13,11 +13,12 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from ..deploy.cost_text import left_out, totals
-from .explorer_deployment import deployment_of
-from .html import asset
-from .limits import MAX_NAMES, MAX_ROWS, MAX_TEXT
-from .names import dtype_name, grouped, shape_text
-from .text import model_name, shown_shapes
+from ..explain.names import dtype_name, grouped, shape_text
+from ..report.limits import MAX_NAMES
+from ..report.text import model_name, shown_shapes
+from .deployment import deployment_of
+from .limits import MAX_ROWS, MAX_TEXT
+from .page import asset
 
 if TYPE_CHECKING:
     from ..analysis import Analysis
@@ -61,7 +62,7 @@ def explore(analysis: Analysis, height: int = 640) -> Any:
         from .notebook_widget import ExplorerWidget
     except ImportError:
         return PlainExplorer(analysis)
-    from .explorer import explorer_data
+    from .tables import explorer_data
 
     return ExplorerWidget(data=explorer_data(analysis), height=height)
 

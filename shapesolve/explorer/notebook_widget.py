@@ -7,7 +7,7 @@ from typing import Any
 import anywidget
 import traitlets
 
-from .html import asset
+from ..explorer.page import asset
 
 _RENDER = """
 function render({ model, el }) {

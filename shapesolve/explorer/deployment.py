@@ -11,14 +11,45 @@ from ..deploy.cost_text import left_out
 from ..deploy.enumeration import enumerate_sizes
 from ..deploy.profiles import NoProfile, Profile, profile
 from ..deploy.sizes import NoSizes, Sizes
+from ..explain.limits import MAX_LINES
+from ..expr import ge, symbol
 from ..expr.cond import has_value
-from .explorer_expressions import Expressions
-from .explorer_sizes import sample_sizes
-from .limits import GROWTH, MAX_DRAWN, MAX_LINES
+from ..solve.search import Contradiction, find_model
+from ..solve.sizes import distinct
+from .expressions import Expressions
+from .limits import GROWTH, MAX_DRAWN
 
 if TYPE_CHECKING:
     from ..analysis import Analysis
     from ..expr import Dim
+
+
+def sample_sizes(analysis: Analysis) -> dict[str, int]:
+    """A size per input dim name at which the model runs, small if possible. They satisfy the contract if suitable sizes
+    were found.
+    """
+    names = list(analysis.symbols)
+    usual = distinct(names)
+    if analysis.conflicts:
+        return usual
+    contract = analysis.contract
+    terms = [t.cond for t in (*contract.terms, *contract.assumed)]
+    linked = set().union(*(c.free for c in terms))
+    if not linked <= set(names):
+        terms = [c for c in terms if c.free <= set(names)]
+    for least in (2, 1):
+        conds = [*terms, *(ge(symbol(n), least) for n in sorted(linked))]
+        try:
+            found = find_model(conds) if conds else {}
+        except Contradiction:
+            continue
+        if found is not None:
+            return {n: found.get(n, usual[n]) for n in names}
+    kept: dict[str, int] = {}
+    for name in names[:MAX_DRAWN]:  # as many usual sizes as some accepted sizes have
+        if analysis._solved.completed({**kept, name: usual[name]}) is not None:
+            kept[name] = usual[name]
+    return analysis._solved.completed(kept) or usual
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from onnx import TensorProto
 
 from ..expr import FALSE, TRUE, Cond, Dim, Shape, Substitution, all_of, eq, symbol
+from ..lower.records import Body, Entry, Scope
+from ..lower.scopes import Settled
+from ..lower.types import Known, Tensor
+from ..lower.values import INT_TYPES, Value
+from ..lower.walk import Call, Walk
 from ..model import Graph, Model, Node
 from ..propagate.facts import Facts
-from .records import Body, Entry, Scope
-from .speculate import Settled
-from .types import Known, Tensor
-from .values import INT_TYPES, Value
-from .walk import Call, Walk
 
 if TYPE_CHECKING:
     from ..propagate.constraint import Role

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from ..explain.limits import MAX_LINES
 from ..expr.sizes import sizes_text
 from ..lines import GAP, Line, Printed, line, plain, row
-from .limits import MAX_LINES
 
 #: an output of both models: provably of one shape, provably not, or not decided
 Verdict = Literal["same", "differs", "open"]
