@@ -20,7 +20,6 @@ import click
 from click.exceptions import NoArgsIsHelpError
 
 from ..expr.nearest import did_you_mean, like
-from ..model.saving import write_atomically
 from .console import fail
 
 if TYPE_CHECKING:
@@ -100,6 +99,8 @@ def completion_script(command: click.Command) -> str:
 
 def install_completion(command: click.Command) -> str:
     """Installs the completion script for the current shell; returns a message."""
+    from ..model.saving import write_atomically
+
     shell = _shell()
     script = _script(command, shell)
     place, start, line = _PLACES[shell]
