@@ -11,14 +11,16 @@ from functools import cache, partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Self
 
-from ..expr import Dim
+from ..expr import Cond, Dim, eq, symbol
 from ..lazy import cached_property
 from ..lower.fixpoint import lower_model
 from ..lower.limits import MAX_BROADCAST
 from ..lower.lowered import Lowered
 from ..lower.request import Request
+from ..lower.types import Tensor
 from ..propagate.log import ConstraintSet
 from ..solve.bindings import Bindings, find_bindings
+from ..solve.engine import Engine
 from ..solve.search import Effort
 
 if TYPE_CHECKING:
@@ -28,7 +30,9 @@ if TYPE_CHECKING:
     from ..solve.contract.contract import Contract
     from ..solve.equality import Equalities
     from ..solve.proof import Prover
+    from ..solve.roles import Roles
     from ..solve.simplify import Readable
+    from ..solve.sizes import SizeFinder
     from ..system.constraints import ConstraintSystem
     from ..system.cores import Cores
     from .finding import Conflict, Violation
@@ -249,6 +253,40 @@ class Solved:
 
     # ------------------------------------------------------------------ sizes
 
+    def finder(self, also: Sequence[Cond] = (), *, floor: int = 0) -> SizeFinder:
+        """A finder of accepted sizes of the inputs' names.
+
+        Args:
+            also: Conditions that sizes must satisfy besides the contract.
+            floor: Smallest size of a name that was not asked to be smaller.
+        """
+        from ..solve.sizes import SizeFinder
+
+        contract = self.contract
+        conds = [t.cond for t in (*contract.terms, *contract.assumed)]
+        conds += [eq(symbol(name), dim) for name, dim in contract.derived]
+        return SizeFinder(
+            [*conds, *also],
+            Engine(self.rlimit),
+            names=self.symbols,
+            judge=lambda sizes: not self.violations_at(sizes),
+            roles=self.roles,
+            floor=floor,
+        )
+
+    @cached_property
+    def roles(self) -> Roles:
+        """How the model uses the sizes of its inputs."""
+        from ..solve.roles import Roles, divisors_of, interchangeable
+
+        conds = [t.cond for t in self.contract.terms]
+        shapes = [known.shape for known in self.inputs.values() if isinstance(known, Tensor) and known.shape]
+        groups = dict.fromkeys(tuple(d.name for d in shape[1:] if d.name in self.symbols) for shape in shapes)
+        alike = [group for names in groups for group in interchangeable([n for n in names if n], conds)]
+        tensors = (t for t in self.walk.state.tensors.values() if isinstance(t, Tensor))
+        dims = dict.fromkeys(d for t in tensors for d in t.shape or () if d.terms)
+        return Roles(tuple(alike), divisors_of(dims))
+
     def completed(self, sizes: Mapping[str, int]) -> dict[str, int] | None:
         """Accepted sizes of all inputs that include these; None if none were found."""
         found = self._checker.completed(sizes)
@@ -283,9 +321,9 @@ class Solved:
     def sizes_at(self, sizes: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
         """Sizes of inputs as given, and of other tensors as their expressions have them, accepted or not."""
         known = {**self.fixed_sizes, **sizes}
-        for symbol, dim in self.named_sizes:
-            if symbol not in known and (size := dim.evaluate(known)) is not None:
-                known[symbol] = size
+        for name, dim in self.named_sizes:
+            if name not in known and (size := dim.evaluate(known)) is not None:
+                known[name] = size
         declared = {n: getattr(given, "shape", None) for n, given in self.inputs.items()}
         memo: dict[Dim, int | None] = {}
         out: dict[str, tuple[int, ...]] = {}

@@ -5,19 +5,26 @@ Every answer is evaluated before it is given. What small moves do not find is as
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, combinations, islice, product
+from math import inf, log
+from typing import Literal
 
-from ..expr import Cond, Dim, ge
+from ..expr import Cond, Dim, eq, ge, le, symbol
 from ..propagate import budget
 from .cone_of_influence import by_symbol, components, nearby, reached
 from .engine import Engine
-from .search import Model, satisfies
+from .roles import NO_ROLES, Roles, divisors_of
+from .search import Model, satisfies, symbol_of
 
 #: sizes to start from, different ones so that a reader can tell the names apart
 DISTINCT = (2, 5, 7, 11, 13, 17, 19, 23)
 #: sizes to draw from: small primes show relations, powers of two suit windows and strides
 LIKELY = (2, 3, 4, 5, 7, 8, 9, 12, 16, 24, 32, 48, 64, 96, 128, 224)
+
+
+Side = Literal["above", "below", "both"]
+Sizes = Mapping[str, int]
 
 
 def distinct(names: Iterable[str]) -> Model:
@@ -28,11 +35,28 @@ def distinct(names: Iterable[str]) -> Model:
 class SizeFinder:
     """Finds sizes of the symbols of some conditions.
 
-    What is known of the conditions is found once for all questions; an `engine` that is given keeps a budget for all of them.
+    Args:
+        conds: Conditions that all sizes must satisfy.
+        engine: Solver whose budget all queries share.
+        names: All names that `completed` and `nearest` give a size; default: those of the conditions.
+        judge: Test of complete sizes that satisfy the conditions; all of these are accepted by default.
+        roles: How the model uses its sizes.
+        floor: Smallest size of a name that was not asked to be smaller.
     """
 
-    def __init__(self, conds: Iterable[Cond], engine: Engine | None = None) -> None:
+    def __init__(
+        self,
+        conds: Iterable[Cond],
+        engine: Engine | None = None,
+        *,
+        names: Iterable[str] | None = None,
+        judge: Callable[[Model], bool] | None = None,
+        roles: Roles = NO_ROLES,
+        floor: int = 0,
+    ) -> None:
         self.conds = list(dict.fromkeys(conds))
+        self.names = tuple(dict.fromkeys(sorted(_names(self.conds)) if names is None else names))
+        self.judge, self.roles, self.floor = judge, roles, floor
         self.engine = engine or Engine(budget.CHEAP_RLIMIT)
         self.links = by_symbol(self.conds)
         self._failed: tuple[Model | None, list[Cond]] = (None, self.conds)
@@ -41,7 +65,7 @@ class SizeFinder:
 
     def some(self) -> Model | None:
         """Sizes for all symbols at which all conditions hold, near to usual ones; None when none were found."""
-        return self.near(distinct(sorted(frozenset[str]().union(*(c.free for c in self.conds)))))
+        return self.near(distinct(sorted(_names(self.conds))))
 
     def near(self, start: Model) -> Model | None:
         """Sizes close to `start` at which all conditions hold. None when none were found."""
@@ -77,6 +101,201 @@ class SizeFinder:
             return None
         links = by_symbol(conds)
         return nearer(best, start, lambda at, changed: satisfies(at, links.get(changed, ())))
+
+    # ------------------------------------------------------------------ accepted sizes near requested ones
+
+    def accepts(self, sizes: Model) -> bool:
+        """Return True if these sizes of all names are accepted."""
+        if self.judge is None:
+            return satisfies(sizes, self.conds)
+        return all(c.evaluate(sizes) is not False for c in self.conds) and self.judge(sizes)
+
+    def completed(self, part: Sizes, start: Sizes | None = None) -> Model | None:
+        """Return accepted sizes of all names that include `part`, or None if none were found.
+
+        The other sizes are those of `start` (by default 1) if possible, and close to these otherwise.
+        """
+        full = {n: (start or {}).get(n, 1) for n in self.names} | dict(part)
+        if self.accepts(full):
+            return full
+        names = [n for n in self.names if n not in part]
+        left = _at(self.conds, part)
+        if not names or left is None:
+            return None
+        for group in self.roles.alike:
+            if len({full[n] for n in group}) == 1 and not {*group} & part.keys():
+                given = {**part, **{n: full[n] for n in group}}
+                equal = next(self._along(group, given, "both"), None)
+                if equal is not None:
+                    return equal
+        for least in sorted({max(self.floor, 1), self.floor}, reverse=True):
+            bounds = [ge(symbol(n), min(least, full[n])) for n in names]
+            found = SizeFinder([*left, *bounds], self.engine).near({n: full[n] for n in names})
+            if found is not None and self.accepts(full := {**full, **{n: found[n] for n in names}}):
+                return full
+        return None
+
+    def nearest(self, start: Sizes, side: Side = "both") -> Model | None:
+        """Return the accepted sizes of all names that are closest to `start`, as a person would choose them.
+
+        As few sizes as possible change. Names with the same role keep equal sizes, or get them. Of the sizes that
+        round to the same shapes, one that divides without a remainder is chosen. Names missing in `start` get any size.
+
+        Args:
+            start: Requested sizes.
+            side: Whether sizes may only grow (`above`), only shrink (`below`), or both.
+        """
+        found = self.completed(start)
+        if found is not None:
+            return found
+        groups = [tuple(n for n in group if n in start) for group in self.roles.alike]
+        groups = [group for group in groups if len(group) > 1]
+        equal = [group for group in groups if len({start[n] for n in group}) == 1]
+        tied_names = {n for group in equal for n in group}
+        apart = [(n,) for n in start if n not in tied_names]
+        for units in ([*equal, *apart], [(n,) for n in start if n in tied_names], groups):
+            moved = [sizes for names in units for sizes in self._along(names, start, side)]
+            if moved:
+                return min(moved, key=lambda sizes: self._rank(sizes, start))
+        for count in range(2, len(start)):
+            several = islice(combinations(start, count), budget.MAX_PROOFS)
+            tied = [m for names in several if (m := self._together(names, start, side, equal)) is not None]
+            if tied:
+                return min(tied, key=lambda sizes: self._rank(sizes, start))
+        return self._together(tuple(start), start, side, ())
+
+    def next(self, name: str, at: Sizes, step: int = 1) -> Model | None:
+        """Return the first accepted sizes with `name` from `at[name]` on, upwards or (`step` -1) downwards.
+
+        The other sizes of `at` stay.
+        """
+        found = self.completed(at)
+        if found is not None:
+            return found
+        return next(self._along((name,), at, "above" if step > 0 else "below", rounded=False), None)
+
+    def extreme(self, name: str, sign: int, part: Sizes | None = None) -> Model | None:
+        """Return accepted sizes with the largest (`sign` 1) or smallest (`sign` -1) size of `name`.
+
+        The sizes in `part` stay. None if the size is unbounded, or if none was found.
+        """
+        left = _at(self.conds, part or {})
+        if left is None:
+            return None
+        size = symbol_of(name, left)
+        low, high = self.engine.bounds(size, [*left, ge(size, self.floor)])
+        end = high if sign > 0 else low
+        return None if end is None else self.next(name, {**(part or {}), name: end}, -sign)
+
+    def _along(
+        self, names: Sequence[str], start: Sizes, side: Side, *, rounded: bool = True
+    ) -> Iterator[Model]:
+        """Accepted sizes below and above with these names at one other size, and the rest of `start` unchanged."""
+        others = {n: size for n, size in start.items() if n not in names}
+        conds = _at(self.conds, others)
+        one = symbol(names[0], 0)
+        if conds is not None and len(names) > 1:
+            conds = _at(conds, dict.fromkeys(names[1:], one))
+        if conds is None:
+            return
+        conds = [c for c in conds if names[0] in c.free]
+        mine = [start[n] for n in names]
+        for direction in (-1, 1):
+            if side == ("above" if direction < 0 else "below"):
+                continue
+            origin = (min if direction < 0 else max)(mine) if side != "both" else mine[0]
+            tried = islice(self._line(one, conds, origin, direction), budget.MAX_CASES)
+            full = (self.completed({**others, **dict.fromkeys(names, size)}) for size in tried)
+            found = next(filter(None, full), None)
+            if found is not None:
+                yield self._rounded(names, found, conds, start, side) if rounded else found
+
+    def _line(self, one: Dim, conds: Sequence[Cond], origin: int, direction: int) -> Iterator[int]:
+        """Sizes of a symbol from `origin` on that break none of the conditions by themselves."""
+        name = one.name or ""
+        least = min(self.floor, origin)
+        steps = min(budget.MAX_AROUND_WORK // max(sum(c.size for c in conds), 1), budget.MAX_TRIED)
+        end = max(origin - steps, least) - 1 if direction < 0 else origin + steps
+        found = False
+        for size in range(origin + direction, end, direction):
+            if all(c.evaluate({name: size}) is not False for c in conds):
+                found = True
+                yield size
+        if not found and (direction > 0 or end >= least):  # far away
+            alone = [c for c in conds if c.free == {name}]
+            bound = ge(one, origin) if direction > 0 else le(one, origin)
+            far = self.engine.bounds(one, [*alone, bound, ge(one, least)])[0 if direction > 0 else 1]
+            if far is not None and (far - origin) * direction > 0:
+                yield far
+
+    def _rounded(
+        self, names: Sequence[str], found: Model, conds: Sequence[Cond], start: Sizes, side: Side
+    ) -> Model:
+        """The sizes, with the size of `names` replaced by one that divides exactly, of those that give the same shapes."""
+        here = divisors_of(conds).get(names[0], frozenset())
+        divisors = here.union(*(self.roles.divisors.get(n, ()) for n in names))
+        size, most = found[names[0]], max(divisors, default=0)
+        reach = range(max(size - most, 0), size + most + 1)
+        good = {n: all(c.evaluate({names[0]: n}) is not False for c in conds) for n in reach}
+        low = next(n for n in range(size, -2, -1) if not good.get(n - 1))
+        high = next(n for n in range(size, size + most + 1) if not good.get(n + 1))
+        cell = [n for n in range(low, high + 1) if _is_beside(n, [start[m] for m in names], side)]
+        if high - low >= most or not cell:
+            return found
+
+        def rank(n: int) -> tuple[int, int, int]:
+            return sum(n % k != 0 for k in divisors), -(n & -n), abs(n - size)
+
+        others = {n: at for n, at in start.items() if n not in names}
+        best = min(cell, key=rank)
+        rounded = self.completed({**others, **dict.fromkeys(names, best)}) if best != size else found
+        return rounded or found
+
+    def _together(
+        self, names: Sequence[str], start: Sizes, side: Side, equal: Sequence[Sequence[str]]
+    ) -> Model | None:
+        """Accepted sizes with several names changed: the smallest largest change first, then each change in turn."""
+        stay = {n: size for n, size in start.items() if n not in names}
+        conds = _at(self.conds, stay)
+        if conds is None:
+            return None
+        ties = [eq(symbol(g[0]), symbol(n)) for g in equal if set(g) <= {*names} for n in g[1:]]
+        floors = [
+            ge(symbol(n), min(self.floor, start.get(n, self.floor))) for n in self.names if n not in stay
+        ]
+
+        def solved(reaches: Mapping[str, int]) -> Model | None:
+            near = [c for n, reach in reaches.items() for c in _within(n, start[n], reach, side)]
+            model = self.engine.satisfiable([*conds, *ties, *floors, *near]).model
+            part = None if model is None else {**start, **{n: model.get(n, start[n]) for n in names}}
+            return None if part is None else self.completed(part)
+
+        reach, best = 1, None
+        while best is None and reach <= budget.LARGEST_BOUND:
+            reach *= 4
+            best = solved(dict.fromkeys(names, reach))
+        low = 0
+        while best is not None and low < reach:
+            middle = (low + reach) // 2
+            found = solved(dict.fromkeys(names, middle))
+            low, reach, best = (low, middle, found) if found else (middle + 1, reach, best)
+        reaches = dict.fromkeys(names, reach)
+        for name in names if best is not None else ():
+            low, high = 0, abs(best[name] - start[name])
+            while low < high:
+                middle = (low + high) // 2
+                found = solved({**reaches, name: middle})
+                low, high, best = (low, middle, found) if found else (middle + 1, high, best)
+            reaches[name] = high
+        return best
+
+    def _rank(self, sizes: Sizes, start: Sizes) -> tuple[bool, bool, int, float, tuple[int, ...]]:
+        """Sort key of accepted sizes: usual ones first, then equal ones, then small changes relative to the size."""
+        unusual = any(c.evaluate(sizes) is False for c in self.roles.usual)
+        emptied = any(not sizes[n] and start[n] for n in start)
+        unlike = sum(len({sizes[n] for n in group}) > 1 for group in self.roles.alike)
+        far = max((abs(log((sizes[n] + 0.5) / (start[n] + 0.5))) for n in start), default=inf)
+        return unusual, emptied, unlike, far, tuple(sizes[n] for n in start)
 
     # ------------------------------------------------------------------ sizes that break one
 
@@ -132,6 +351,35 @@ class SizeFinder:
         """The conditions on these symbols, except `cond`."""
         found = dict.fromkeys(c for name in sorted(names) for c in self.links.get(name, ()))
         return [c for c in found if c is not cond]
+
+
+def _names(conds: Iterable[Cond]) -> frozenset[str]:
+    return frozenset[str]().union(*(c.free for c in conds))
+
+
+def _at(conds: Iterable[Cond], sizes: Mapping[str, int | Dim]) -> list[Cond] | None:
+    """The conditions with these sizes substituted, without those that hold; None if one cannot hold."""
+    left: list[Cond] = []
+    for cond in conds:
+        if not cond.free.isdisjoint(sizes):
+            try:
+                cond = cond.subs(sizes)
+            except ZeroDivisionError:
+                return None
+        if cond.is_false:
+            return None
+        if not cond.is_true:
+            left.append(cond)
+    return left
+
+
+def _within(name: str, size: int, reach: int, side: Side) -> Iterator[Cond]:
+    yield ge(symbol(name), max(size - (0 if side == "above" else reach), 0))
+    yield le(symbol(name), size + (0 if side == "below" else reach))
+
+
+def _is_beside(size: int, start: Sequence[int], side: Side) -> bool:
+    return side == "both" or (size >= max(start) if side == "above" else size <= min(start))
 
 
 def _mended(sizes: Model, conds: Sequence[Cond]) -> Model:

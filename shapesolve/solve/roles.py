@@ -1,0 +1,59 @@
+"""`Roles`: how a model uses its sizes, which ranks the sizes that it accepts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from ..expr import Cond, Dim, symbol
+from ..expr.traverse import atoms_of
+from .cone_of_influence import by_symbol
+
+
+class Roles(NamedTuple):
+    """How a model uses its sizes. Roles rank accepted sizes; they never decide which are accepted.
+
+    Attributes:
+        alike: Groups of names with the same role, such as height and width.
+        divisors: For each name, the numbers that some shape divides it by.
+        usual: Conditions that preferred sizes satisfy.
+    """
+
+    alike: tuple[tuple[str, ...], ...] = ()
+    divisors: Mapping[str, frozenset[int]] = {}
+    usual: tuple[Cond, ...] = ()
+
+
+NO_ROLES = Roles()
+
+
+def interchangeable(names: Sequence[str], conds: Sequence[Cond]) -> list[tuple[str, ...]]:
+    """Return the groups of names that the conditions treat alike: swapping two of them changes nothing."""
+    links = by_symbol(conds)
+    groups: list[list[str]] = []
+    for name in dict.fromkeys(names):
+        group = next((g for g in groups if _swapped(g[0], name, links) == _about(g[0], name, links)), None)
+        if group is None:
+            groups.append([name])
+        else:
+            group.append(name)
+    return [tuple(group) for group in groups if len(group) > 1]
+
+
+def _about(a: str, b: str, links: Mapping[str, Sequence[Cond]]) -> set[Cond]:
+    return {*links.get(a, ()), *links.get(b, ())}
+
+
+def _swapped(a: str, b: str, links: Mapping[str, Sequence[Cond]]) -> set[Cond]:
+    """The conditions about two symbols, with these swapped."""
+    return {c.subs({a: symbol(b), b: symbol(a)}) for c in _about(a, b, links)}
+
+
+def divisors_of(roots: Iterable[Cond | Dim]) -> dict[str, frozenset[int]]:
+    """Return the numbers by which conditions or dims divide expressions of each symbol."""
+    found: dict[str, set[int]] = {}
+    for atom in atoms_of(*roots):
+        if atom.kind in ("//", "%") and not atom.args[1].terms:
+            for name in atom.args[0].free:
+                found.setdefault(name, set()).add(atom.args[1].const)
+    return {name: frozenset(numbers) for name, numbers in found.items()}
