@@ -115,7 +115,7 @@ def answers(files: Sequence[Path]) -> tuple[dict[str, tuple[list[str], ...]], fl
             try:
                 a = shapesolve.analyze(file)
                 found[str(file)] = (
-                    sorted(f"{t} {t.nodes}" for t in (*a.contract, *a.contract.readable)),
+                    sorted(f"{t} {t.nodes}" for t in (*a.contract, *a.contract.usual)),
                     sorted(str(f) for f in a.diagnostics),
                     [f"{n} {a.shape(n, 'simple')}" for n in a.shapes],
                 )

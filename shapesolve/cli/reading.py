@@ -43,6 +43,11 @@ if TYPE_CHECKING:
     from ..analysis import Analysis
 
 
+Exact = Annotated[
+    bool, Option("--exact", help="Show forms that hold at every size, empty and very small inputs included.")
+]
+
+
 @app.command()
 def analyze(
     model: Model,
@@ -52,6 +57,7 @@ def analyze(
     assume: Assume = None,
     bind: Bind = None,
     broadcast: Broadcast = "named",
+    exact: Exact = False,
     format: FindingsFormat = Format.text,
     json: AsJson = False,
 ) -> None:
@@ -73,12 +79,12 @@ def analyze(
         names = [n for n in a.dtypes if fnmatchcase(n, tensors) or tensors == n]
         if not names:
             fail(_no_match(tensors, a))
-        show(tensor_lines(a, names))
+        show(tensor_lines(a, names, exact=exact))
     elif json or format is not Format.text:
         print_raw(_findings(a, Format.json if json else format))
     else:
         find(a)  # so that the time shown covers it
-        show(list(report_lines(a, time.perf_counter() - start)))
+        show(list(report_lines(a, time.perf_counter() - start, exact=exact)))
     raise SystemExit(accepts(a))
 
 
@@ -108,6 +114,7 @@ def contract(
     assume: Assume = None,
     bind: Bind = None,
     broadcast: Broadcast = "named",
+    exact: Exact = False,
     format: Annotated[
         ContractFormat,
         Option(
@@ -151,7 +158,7 @@ def contract(
     if output is None and form is ContractFormat.text:
         from ..report.text import contract_lines, headline
 
-        show([headline(a), (), *contract_lines(a, limit=None)])
+        show([headline(a), (), *contract_lines(a, limit=None, exact=exact)])
         raise SystemExit(accepts(a))
     try:
         if form is ContractFormat.onnx:

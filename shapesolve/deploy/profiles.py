@@ -203,14 +203,14 @@ class _Corners:
     def following(self) -> tuple[str, ...]:
         """Symbols that were not requested but depend on requested ones by the contract."""
         asked = {n for given in self.asked.values() for n in given}
-        terms = (t.cond.free for t in self.analysis.contract.readable)
+        terms = (t.cond.free for t in self.analysis.contract.usual)
         tied = {n for free in terms if not asked.isdisjoint(free) for n in free - asked}
         return tuple(n for n in self.any.names if n in tied and n not in self.any.fixed)
 
     def _determined(self, name: str, sizes: SizesByName) -> list[int]:
         """Lower bounds of a symbol from inequalities of the contract (``total >= past + seq``)."""
         found: set[int] = set()
-        waiting = [t.cond for t in self.analysis.contract.readable if name in t.cond.free]
+        waiting = [t.cond for t in self.analysis.contract.usual if name in t.cond.free]
         while waiting:
             cond = waiting.pop()
             if cond.kind in ("and", "or"):

@@ -79,7 +79,7 @@ def findings(analysis: Solved) -> Iterator[Finding]:
 
 
 def _telling(analysis: Solved) -> list[Term]:
-    return [t for t in analysis.contract.readable if t.kind != "nonempty" and not _is_settled(t, analysis)]
+    return [t for t in analysis.contract.usual if t.kind != "nonempty" and not _is_settled(t, analysis)]
 
 
 def _is_settled(term: Term, analysis: Solved) -> bool:
@@ -116,11 +116,11 @@ class _Restrictions:
         self._left = budget.MAX_AROUND_WORK
         self._cost = sum(c.size for c in analysis.accepted.conds)
         self._shared: dict[tuple[str, int], tuple[str, int]] = {}
-        contract = analysis.contract.readable
+        contract = analysis.contract
         self.engine, self.repairs = analysis.prover.engine, Repairs(analysis.lowered, analysis.request)
         self.checker = Checker(analysis.stated, analysis.facts, analysis.accepted)
         self.present = [ge(d, 1) for d in analysis.symbols.values()]
-        conds = [t.cond for t in (*contract, *contract.assumed)]
+        conds = [t.cond for t in (*contract.usual, *contract.assumed)]
         usual = SizeFinder([*conds, *self.present]).some()
         #: sizes of all inputs at which the model runs, of inputs that are not empty where it runs on such
         self.runs = usual or SizeFinder(conds).some() or analysis.completed({}) or {}

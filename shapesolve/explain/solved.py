@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ..solve.accepted import Accepted
     from ..solve.ambiguity import Ambiguity, StaleShape
     from ..solve.contract.contract import Contract
+    from ..solve.contract.usual import Recorded
     from ..solve.equality import Equalities
     from ..solve.proof import Prover
     from ..solve.roles import Roles
@@ -159,13 +160,22 @@ class Solved:
             self.facts,
             self.symbols.values(),
             self.rlimit,
-            self.walk.state.usual,
+            self._recorded,
             self.accepted,
         )
         made = partial(find_contract, *parts, effort=self.effort, short=not self.trial)
         cores = self.cores
         unjudged = self.lowered.unjudged
         return cache(lambda: replace(made().with_cores(cores.of_term), unjudged=unjudged))
+
+    @property
+    def _recorded(self) -> Recorded:
+        """What lowering noticed about usual inputs."""
+        from ..solve.contract.usual import Recorded
+
+        state = self.walk.state
+        pairs = tuple((o.a, o.b) for o in state.opens)
+        return Recorded(tuple(state.usual), pairs, tuple(state.caches))
 
     @cached_property
     def conflicts(self) -> Sequence[Conflict]:

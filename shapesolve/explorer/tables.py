@@ -378,7 +378,7 @@ class _Tables:
             "impossible": contract.impossible,
             "nothing": f"{contract.nothing[0].upper()}{contract.nothing[1:]}.",
             "limits": contract.limits and f"{contract.limits[0].upper()}{contract.limits[1:]}.",
-            "assuming": list(contract.assumptions),
+            "assuming": [],
             "terms": [self._term(t, why) for why, terms in groups.items() for t in terms],
         }
 

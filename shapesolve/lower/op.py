@@ -218,13 +218,15 @@ class Op(Attributes):
         if not cond.is_true:
             self.requirements.append((cond, why, places))
 
-    def usual(self, cond: Cond, what: str) -> None:
-        """States a condition that typical inputs satisfy, to shorten the contract for these.
-
-        It is neither required nor taken for granted: a contract that reads better for such inputs is stated for them.
-        """
+    def usual(self, cond: Cond) -> None:
+        """State a condition, neither required nor assumed, that usual inputs satisfy: a window fits its input."""
         if cond.args and self.walk.scope.guard.is_true:
-            self.walk.state.usual.setdefault(cond, what)
+            self.walk.state.usual.setdefault(cond)
+
+    def extends(self, size: Dim) -> None:
+        """State that the node appends to an axis of this size, which may be 0: the length of a cache."""
+        if size.name is not None:
+            self.walk.state.caches.setdefault(size.name)
 
     def needed_rank(self, i: int = 0, among: Iterable[int] = ()) -> int | None:
         """The rank of output `i` that a later node needs; None if none does. Candidates `among` can be tried."""

@@ -26,7 +26,8 @@ class LoweringState:
         memo: what nodes gave, by what they say and read.
         overwritten: what a trial replaced in scopes around it, to be put back: (names, name, before).
         trials: the number of trials inside each other; 0 for what counts.
-        usual: what holds for inputs of the usual sizes, in words (see `Op.usual`).
+        usual: Conditions that usual inputs satisfy, in graph order (see `Op.usual`).
+        caches: Names of sizes that a node extends and that may be 0 (see `Op.extends`).
         poisoned: symbols of tensors that a contradiction made meaningless.
         failed: nodes that cannot run, or follow from such.
         made: the generated symbols.
@@ -58,7 +59,8 @@ class LoweringState:
         self.memo: dict[Any, LoweredNode] = {}
         self.overwritten: list[tuple[dict[str, Known], str, Known]] = []
         self.trials = 0
-        self.usual: dict[Cond, str] = {}
+        self.usual: dict[Cond, None] = {}
+        self.caches: dict[str, None] = {}
         self.poisoned: set[str] = set()
         self.failed: set[str] = set()
         self.made: dict[str, Dim] = {}
@@ -85,11 +87,8 @@ class LoweringState:
         """
         other = LoweringState()
         other.trials = self.trials + 1
-        other.usual, other.poisoned, other.failed = (
-            self.usual.copy(),
-            self.poisoned.copy(),
-            self.failed.copy(),
-        )
+        other.usual, other.caches = self.usual.copy(), self.caches.copy()
+        other.poisoned, other.failed = self.poisoned.copy(), self.failed.copy()
         other.made, other.reasons = self.made.copy(), self.reasons.copy()
         other.unknown = self.unknown.copy()
         other.unnamed, other.author, other.taken = self.unnamed.copy(), self.author.copy(), self.taken.copy()

@@ -267,7 +267,7 @@ def _pooled(op: Op, x: int, shape: Shape, w: Window, i: int, ceil_mode: bool) ->
             op.require(any_of((ge(left, 0), eq(shape[0], 0))), "the windows must reach the end", (x, i + 2))
         return _dilated_same(op, x, covered, w, i, ceil_mode)
     free, extent = room(size, w, i), w.extent[i].const
-    op.usual(ge(free, 0), "every pooling window fits its input")
+    op.usual(ge(free, 0))
     if ceil_mode:
         _only_batch_empty(op, x, shape, i + 2)
         if extent - w.end[i] < stride:  # a last window that would start in the padding at the end is left out

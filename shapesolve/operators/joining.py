@@ -104,6 +104,8 @@ def concatenated(op: Op, axis: int) -> Known:
     if known[0][0] in excused:
         dims = sizes_if_all_empty(op, known[0][1], parts, dims)
     along = [s[axis] for _, s in known]
+    if len(along) == 2 and along[1].terms and along[0] is not along[1]:
+        op.extends(along[0])
     if len(known) == op.n_in:
         dims[axis] = total(along)
         return op.out(dims, value=_joined(values, along, axis, rank, dims[-1]))

@@ -166,6 +166,7 @@ def span(op: Op, d: Dim, start: Dim, end: Dim, step: int) -> tuple[Dim, Dim]:
     """First index and size of a slice of an axis of size `d`."""
     if step > 0:
         first, stop = _clamped(op, start, d), _clamped(op, end, d)
+        op.usual(ge(stop, first))
         return first, ceil_div(pos(stop - first), constant(step))
     last = d - 1
     if op.as_onnxruntime("slice-end") and end.value in (INT32_MAX, INT64_MAX):
@@ -192,9 +193,11 @@ def _clamped(op: Op, v: Dim, d: Dim, back: bool = False) -> Dim:
             return ZERO
     edge = 1 if back else 0
     if held(op, ge(v, edge)):
+        op.usual(le(v, d))
         return minimum(d, v)
     counted = pos(d + v)
     if held(op, le(v, edge - 1)):
+        op.usual(ge(d + v, 0))
         return counted
     return ite(ge(v, edge), minimum(d, v), counted)
 

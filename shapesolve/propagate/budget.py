@@ -43,13 +43,13 @@ MAX_FORMS: Final = 60  # candidates of one kind for a shorter form
 MAX_PROOFS: Final = 8  # candidates, or earlier pairs, that one is compared with by proof
 MAX_SIMPLIFIED: Final = 6000  # size of an expression that is simplified
 LONGER: Final = 16  # size that a cheaper form may have more: ``x % k`` is kept as ``x - k*(x//k)``
-MAX_CHARACTERS: Final = 40  # characters of a dim that is shown for all sizes, not for large ones only
 
 # contracts
 MAX_WORKED_ON: Final = 20_000  # size of the terms that are compared, each times those before it
 MAX_SHORTENED: Final = 16  # contract terms that a shorter form is looked for
 MAX_READ: Final = 150  # size of a term that is shortened, and of all terms of a contract that are
 MAX_NAMING: Final = 17  # size of a term whose nodes and assumptions are named exactly; a larger one names all
+HUGE_SIZE: Final = 10**9  # a size that no input has; exporters write such bounds for "to the end"
 MAX_POINTS: Final = 24  # sizes that break one contract term alone
 MAX_CONDS: Final = 48  # constraints of a proof, or conditions on a symbol, that are left out one by one
 MAX_CORE_NODES: Final = 64  # nodes of the search tree that lists several minimal cores

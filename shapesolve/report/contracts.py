@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..lower.types import Tensor
+from ..solve.contract.contract import heading
 from .limits import MAX_NAMES
 
 if TYPE_CHECKING:
     from ..analysis import Analysis
-    from ..solve.contract.contract import Contract, Term
+    from ..solve.contract.contract import Term, Terms
 
 #: language models with and without a cache, speech, segmentation, detection, classification
 SHOWN = (
@@ -57,11 +58,15 @@ def _section(name: str, analysis: Analysis) -> Iterator[str]:
     if not contract:
         yield f"Every input size runs{f', as far as is known: {contract.limits}' if contract.limits else ''}.\n"
         return
-    for form in (contract, contract.usual):
-        if form:
-            yield f"{form.premise.capitalize()}:\n"
-            yield from _table(form)
-            yield ""
+    usual = contract.usual
+    if usual.terms:
+        yield f"Usual sizes{f' ({heading(usual.scope)})' if usual.scope else ''}:\n"
+        yield from _table(usual.terms)
+        yield ""
+    if usual.terms != contract.terms:
+        yield "All sizes:\n"
+        yield from _table(contract.terms)
+        yield ""
     if contract.limits:
         yield f"{contract.limits[0].upper()}{contract.limits[1:]}.\n"
 
@@ -73,11 +78,11 @@ def _inputs(analysis: Analysis) -> str:
     return ", ".join(shown) + (f" and {more} more inputs" if more else "")
 
 
-def _table(contract: Contract) -> Iterator[str]:
-    yield "| condition | needed by | assuming |"
-    yield "|---|---|---|"
-    for term in contract:
-        yield f"| `{term}` | {_nodes(term)} | {', '.join(term.assumptions) or ''} |".replace("  |", " |")
+def _table(terms: Terms) -> Iterator[str]:
+    yield "| condition | needed by |"
+    yield "|---|---|"
+    for term in terms:
+        yield f"| `{term.text}` | {_nodes(term)} |"
 
 
 def _nodes(term: Term) -> str:

@@ -43,7 +43,7 @@ class _Texts:
     def __init__(self, analysis: Analysis) -> None:
         self.analysis, self.simple = analysis, analysis._solved.simple_shapes
         self.needs: dict[str, dict[str, None]] = {}
-        for term in analysis.contract.readable:
+        for term in analysis.contract.usual:
             for c in term.constraints:
                 self.needs.setdefault(str(c.cond), {})[term.text] = None
 

@@ -161,7 +161,7 @@ class CheckSource(TypedDict):
 
 
 class TermData(TypedDict):
-    """A term of a contract; `assuming` are conditions under which it is stated in this form."""
+    """A condition of a contract; `assuming` is the scope in which it is stated in this form."""
 
     condition: str
     kind: str
@@ -171,10 +171,10 @@ class TermData(TypedDict):
 
 
 class UsualData(TypedDict):
-    """A form of the contract that reads better and holds for usual sizes."""
+    """The contract for usual sizes: terms that agree with the exact ones if the scope holds and all sizes are at least 1."""
 
+    scope: list[str]
     terms: list[TermData]
-    assuming: list[str]
 
 
 class SymbolRangeData(TypedDict):
@@ -189,13 +189,12 @@ class ContractData(TypedDict):
     """Data of `shapesolve contract --json`."""
 
     terms: list[TermData]
-    assuming: list[str]
+    usual: UsualData
     impossible: bool
     inputs: dict[str, list[int | str] | None]
     outputs: dict[str, list[int | str] | None]
     ranges: dict[str, SymbolRangeData]
     ranges_suffice: bool
-    usual: NotRequired[UsualData]
     derived: NotRequired[dict[str, str]]
     unjudged: NotRequired[list[str]]
     internal: NotRequired[list[TermData]]

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ..explain.limits import MAX_LINES
 from ..explain.names import Tensors, grouped
 from ..lines import GAP, Line, Printed, Row, line, plain, row
+from ..solve.contract.contract import heading
 from .limits import MAX_NAMES
 
 if TYPE_CHECKING:
     from ..analysis import Analysis
     from ..explain.finding import Finding
-    from ..expr import Shape
+    from ..expr import Cond, Shape
     from ..solve.contract.contract import Term
     from .gate import Sifted
 
@@ -27,17 +28,19 @@ def render_text(analysis: Analysis) -> str:
     return plain(report_lines(analysis))
 
 
-def report_lines(analysis: Analysis, seconds: float | None = None) -> Iterator[Printed]:
-    """Lines of the report: headline, inputs, outputs, contract, findings."""
+def report_lines(
+    analysis: Analysis, seconds: float | None = None, *, exact: bool = False
+) -> Iterator[Printed]:
+    """Lines of the report: headline, inputs, outputs, contract, findings. Forms are for usual sizes or `exact`."""
     yield headline(analysis, seconds)
     yield ()
     inputs = list(analysis.inputs)
     outputs = [name for name, _ in analysis.model.graph.outputs]
-    yield from _table("inputs", _rows(analysis, inputs))
-    yield from _table("outputs", _rows(analysis, outputs))
-    yield from legend_lines(analysis, [*inputs, *outputs])
+    yield from _table("inputs", _rows(analysis, inputs, exact=exact))
+    yield from _table("outputs", _rows(analysis, outputs, exact=exact))
+    yield from legend_lines(analysis, [*inputs, *outputs], exact=exact)
     yield ()
-    yield from contract_lines(analysis)
+    yield from contract_lines(analysis, exact=exact)
     yield ()
     yield from summary_lines(analysis)
 
@@ -61,15 +64,15 @@ def headline(analysis: Analysis, seconds: float | None = None) -> Line:
     return line(("bold", name), "   ", ("dim", " · ".join(facts)))
 
 
-def _rows(analysis: Analysis, names: list[str]) -> list[Tensors]:
-    return grouped(
-        names, shown_shapes(analysis, names), analysis.dtypes, analysis._solved.walk.state.poisoned
-    )
+def _rows(analysis: Analysis, names: list[str], *, exact: bool = False) -> list[Tensors]:
+    shapes = shown_shapes(analysis, names, exact=exact)
+    return grouped(names, shapes, analysis.dtypes, analysis._solved.walk.state.poisoned)
 
 
-def shown_shapes(analysis: Analysis, names: list[str]) -> dict[str, Shape]:
-    """Simplified shapes of these tensors."""
-    return {n: analysis._solved.simple_shapes.usual(n)[0] for n in names if n in analysis.shapes}
+def shown_shapes(analysis: Analysis, names: list[str], *, exact: bool = False) -> dict[str, Shape]:
+    """Simplified shapes of these tensors, for usual sizes or `exact`."""
+    simple = analysis._solved.simple_shapes
+    return {n: simple[n] if exact else simple.usual(n)[0] for n in names if n in analysis.shapes}
 
 
 def _table(title: str, rows: list[Tensors]) -> Iterator[Row]:
@@ -79,20 +82,26 @@ def _table(title: str, rows: list[Tensors]) -> Iterator[Row]:
         yield row(("dim", label), ("name", r.name), ("dim", r.dtype), line(("shape", r.shape), ("dim", more)))
 
 
-def tensor_lines(analysis: Analysis, names: list[str]) -> Iterator[Printed]:
+def tensor_lines(analysis: Analysis, names: list[str], *, exact: bool = False) -> Iterator[Printed]:
     """Table of tensors with types and shapes."""
-    yield from _table("tensors", [Tensors(n, *_one(analysis, n), 0) for n in names])
-    yield from legend_lines(analysis, names)
+    yield from _table("tensors", [Tensors(n, *_one(analysis, n, exact), 0) for n in names])
+    yield from legend_lines(analysis, names, exact=exact)
 
 
-def _one(analysis: Analysis, name: str) -> tuple[str, str]:
-    (found,) = _rows(analysis, [name])
+def _one(analysis: Analysis, name: str, exact: bool) -> tuple[str, str]:
+    (found,) = _rows(analysis, [name], exact=exact)
     return found.dtype, found.shape
 
 
-def legend_lines(analysis: Analysis, names: Iterable[str]) -> Iterator[Printed]:
-    """Definitions of generated symbols (``_d0``) in these tensors' shapes. Also the sizes from which the shapes hold."""
-    meanings = list(_meanings(analysis, [n for n in names if n in analysis.shapes]))
+def legend_lines(analysis: Analysis, names: Iterable[str], *, exact: bool = False) -> Iterator[Printed]:
+    """The scope of these tensors' shapes, and definitions of the generated symbols (`_d0`) in them."""
+    known = [n for n in names if n in analysis.shapes]
+    used = (
+        {} if exact else dict.fromkeys(c for n in known for c in analysis._solved.simple_shapes.usual(n)[1])
+    )
+    if used and not used.keys() <= set(analysis.contract.usual.scope):
+        yield line(_INDENT, ("dim", f"shapes are {heading(used)} ({_others(used)}: --exact)"))
+    meanings = list(_meanings(analysis, shown_shapes(analysis, known, exact=exact)))
     for i, (name, meaning) in enumerate(meanings[:MAX_LINES]):
         label = "where" if i == 0 else ""
         yield row(("dim", label.ljust(_WIDTH)), ("shape", name), ("dim", meaning))
@@ -100,14 +109,18 @@ def legend_lines(analysis: Analysis, names: Iterable[str]) -> Iterator[Printed]:
         yield line(_INDENT, ("dim", f"and {len(meanings) - MAX_LINES} more generated names"))
 
 
-def _meanings(analysis: Analysis, names: list[str]) -> Iterator[tuple[str, str]]:
-    """Generated symbols and bounds in these shapes, each with its explanation."""
-    shown = [analysis._solved.simple_shapes.usual(n) for n in names]
-    for bound in dict.fromkeys(c for _, bounds in shown for c in bounds):
-        yield str(bound), "smaller sizes that run follow a longer form"
+def _others(scope: Iterable[Cond]) -> str:
+    """What `--exact` adds to forms of this scope."""
+    return "smaller sizes" if all(c.kind == ">=" and len(c.free) == 1 for c in scope) else "other sizes"
+
+
+def _meanings(analysis: Analysis, shapes: Mapping[str, Shape]) -> Iterator[tuple[str, str]]:
+    """Generated symbols in these shapes, each with its explanation."""
     reasons, definitions = analysis._solved.walk.state.reasons, analysis._solved.definitions
     explained = reasons.keys() | definitions.keys()
-    used = dict.fromkeys(s for shape, _ in shown for d in shape for s in sorted(d.free) if s in explained)
+    used = dict.fromkeys(
+        s for shape in shapes.values() for d in shape for s in sorted(d.free) if s in explained
+    )
     unknown = [n for n in used if n in analysis._solved.walk.state.poisoned]
     yield from (("?", reason) for reason in dict.fromkeys(reasons[n] for n in unknown if n in reasons))
     left = [n for n in used if n not in unknown]
@@ -127,8 +140,10 @@ def _meanings(analysis: Analysis, names: list[str]) -> Iterator[tuple[str, str]]
                 left.append(inner)
 
 
-def contract_lines(analysis: Analysis, limit: int | None = MAX_LINES) -> Iterator[Printed]:
-    """Lines of the contract: conditions and their nodes."""
+def contract_lines(
+    analysis: Analysis, limit: int | None = MAX_LINES, *, exact: bool = False
+) -> Iterator[Printed]:
+    """Lines of the contract: conditions and their nodes, for usual sizes or `exact`."""
     for i, conflict in enumerate(analysis._solved.rejected_request):
         yield line(("dim", ("" if i else "contract").ljust(_LABEL)), ("error", conflict.message))
     if analysis._solved.rejected_request:
@@ -144,12 +159,20 @@ def contract_lines(analysis: Analysis, limit: int | None = MAX_LINES) -> Iterato
     if contract.impossible:
         yield line(("dim", "contract".ljust(_LABEL)), ("error", "no input sizes satisfy all requirements"))
         return
-    if not contract:
-        yield line(("dim", "contract".ljust(_LABEL)), contract.nothing)
-    for i, form in enumerate((contract, contract.usual)):
-        if form:
-            yield line(("dim", ("" if i else "contract").ljust(_LABEL)), ("dim", form.premise))
-            yield from _terms(list(form), limit)
+    label = ("dim", "contract".ljust(_LABEL))
+    terms = contract.terms if exact else contract.usual.terms
+    if not terms:
+        fixed = contract.inputs == () and analysis.inputs
+        yield line(label, f"{contract.nothing}: {_inputs(analysis)}" if fixed else contract.nothing)
+        if fixed:
+            yield line(_INDENT, ("dim", "to make sizes dynamic: shapesolve free, shapesolve generalize"))
+    else:
+        scope = () if exact else contract.usual.scope
+        limited = f"{heading(scope)} ({_others(scope)}: --exact)"
+        yield line(label, ("dim", limited if scope else "input sizes must satisfy"))
+        yield from _terms(list(terms), limit)
+        if contract.usual.may_be_empty and not exact:
+            yield line(_INDENT, ("dim", f"may be 0: {', '.join(contract.usual.may_be_empty)}"))
     if contract.internal:
         count = len(contract.internal)
         what = "conditions" if count > 1 else "condition"
@@ -158,6 +181,13 @@ def contract_lines(analysis: Analysis, limit: int | None = MAX_LINES) -> Iterato
             yield from _terms(list(contract.internal), limit)
     if contract and contract.limits:
         yield line(_INDENT, ("dim", contract.limits))
+
+
+def _inputs(analysis: Analysis) -> str:
+    names = [n for n in analysis.inputs if n in analysis.shapes]
+    more = len(names) - MAX_NAMES
+    shown = ", ".join(f"{n} {analysis.shapes[n]}" for n in names[:MAX_NAMES])
+    return f"{shown} and {more} more" if more > 0 else shown
 
 
 def _terms(terms: list[Term], limit: int | None) -> Iterator[Printed]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 
-from ..expr import Cond, ge, symbol
+from ..expr import Cond
 from ..lazy import cached_property
 from ..solve.contract.contract import Term
 from ..solve.engine import Engine
@@ -44,11 +44,9 @@ class Cores:
     def of_term(self, term: Term) -> ConstraintSystem:
         """A minimal set of constraints from which a term of the contract follows."""
         analysed = self.content.walk.analysed
-        nonempty = [ge(symbol(n), 1) for n in sorted(analysed.symbols) if f"{n} >= 1" in term.assumptions]
-        usual = [cond for cond, words in analysed.walk.state.usual.items() if words in term.assumptions]
         rows = [analysed.walk.state.log[n] for n in term.numbers]
         places = frozenset((id(row.node), row.prefix, row.why) for row in rows)
-        return self.of_condition(term.cond, (*nonempty, *usual), places)
+        return self.of_condition(term.cond, term.given, places)
 
     def of_condition(
         self, goal: Cond, assumed: Iterable[Cond], places: Collection[Place]

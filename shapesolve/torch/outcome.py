@@ -184,7 +184,7 @@ def graph_terms(analysis: Analysis) -> Sequence[Term]:
     """Contract terms that nodes need, without assumptions. Empty if the model contradicts itself."""
     if analysis.conflicts or analysis.contract.impossible:
         return ()
-    return tuple(t for t in analysis.contract.readable if t.nodes)
+    return tuple(t for t in analysis.contract.usual if t.nodes)
 
 
 def holds_at(cond: Cond, sizes: Mapping[str, int]) -> bool:

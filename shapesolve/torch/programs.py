@@ -151,7 +151,7 @@ def guard_contract(guards: Sequence[Guard], roots: Sequence[str], rlimit: int) -
         facts.introduce(name)
     for i, constraint in enumerate(constraints):
         facts.assume(constraint.cond, i)
-    return find_contract(ConstraintSet(constraints), facts, map(symbol, roots), rlimit).readable
+    return find_contract(ConstraintSet(constraints), facts, map(symbol, roots), rlimit)
 
 
 # ---------------------------------------------------------------------- declarations

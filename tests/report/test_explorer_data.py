@@ -12,10 +12,10 @@ import pytest
 import shapesolve as ss
 from shapesolve.explorer.deployment import sample_sizes
 from shapesolve.explorer.expressions import Expressions
+from shapesolve.explorer.limits import MAX_LOOSE
 from shapesolve.explorer.scopes import Scoped, find_scopes
 from shapesolve.explorer.tables import explorer_data
 from shapesolve.expr import Cond, Dim, divides, eq, ge, ite, parse_dim, symbol
-from shapesolve.explorer.limits import MAX_LOOSE
 
 from ..operators.conftest import text
 

@@ -256,7 +256,7 @@ def test_every_term_beyond_not_empty_has_its_finding() -> None:
     for m in [*NATURAL.values(), *(m for m, _ in BAKED.values())]:
         a = ss.analyze(m)
         told = {name for f in _limits(m) for name in a.symbols if re.search(rf"\b{name}\b", f.title)}
-        assert told == {s for t in a.contract.readable if t.kind != "nonempty" for s in t.symbols}
+        assert told == {s for t in a.contract.usual if t.kind != "nonempty" for s in t.symbols}
 
 
 @pytest.mark.parametrize(
@@ -362,7 +362,7 @@ def test_all_nodes_that_a_condition_comes_from_are_named() -> None:
         v=[1, 1, 2],
         t=ints(-1, 6),
     )
-    (term,) = [t for t in ss.analyze(m).contract.readable if t.symbols == ("T",)]
+    (term,) = [t for t in ss.analyze(m).contract.usual if t.symbols == ("T",)]
     assert str(term) == "2 <= T <= 3"
     failing = set()
     for size in (1, 4):
@@ -383,7 +383,7 @@ def test_nodes_in_the_finding_are_those_of_the_contract() -> None:
     )
     a = ss.analyze(m)
     (finding,) = [f for f in a.diagnostics if f.code == "SS403"]
-    (term,) = [t for t in a.contract.readable if t.symbols == ("height",)]
+    (term,) = [t for t in a.contract.usual if t.symbols == ("height",)]
     told = re.search(r"\((.*)\)", finding.notes[0])
     assert told is not None
     assert len(set(term.nodes)) == 3

@@ -12,6 +12,7 @@ import pytest
 from shapesolve.expr import parse_cond, symbol
 from shapesolve.solve import engine
 from shapesolve.solve.contract.build import find_contract
+from shapesolve.solve.contract.usual import Recorded
 from tests.building import seeds
 
 from .building import random_system, system
@@ -19,13 +20,13 @@ from .building import random_system, system
 
 def exact(inputs, *texts, usual=()):
     s = system(*texts, inputs=inputs)
-    said = {parse_cond(t): "windows fit" for t in usual}
-    return find_contract(s.constraints, s.facts, map(symbol, inputs.split()), usual=said)
+    recorded = Recorded(tuple(map(parse_cond, usual)))
+    return find_contract(s.constraints, s.facts, map(symbol, inputs.split()), recorded=recorded)
 
 
 def contract(inputs, *texts, usual=()):
     """As a person reads it first."""
-    return exact(inputs, *texts, usual=usual).readable
+    return exact(inputs, *texts, usual=usual).usual
 
 
 # (input symbols, what nodes state, the contract)
@@ -43,7 +44,7 @@ CASES = [
     ("H", ["H % 32 == 0", "193 <= H", "H <= 230"], ["H == 224"]),
     ("past seq total", ["total == past + seq"], ["total == past + seq"]),
     ("past seq", ["past + seq <= 512", "past + seq <= 600", "past <= 700"], ["past + seq <= 512"]),
-    ("batch seq", ["seq <= 512", "batch >= 1"], ["seq <= 512", "batch >= 1"]),
+    ("batch seq", ["seq <= 512", "batch >= 1"], ["seq <= 512"]),
     ("batch seq", ["seq <= 512 or batch*seq == 0"], ["seq <= 512"]),
     ("M N", ["M == N or M == 1 or N == 1"], ["M == N or M == 1 or N == 1"]),
     ("N", ["N == 64 or N == 1"], ["N == 1 or N == 64"]),
@@ -73,7 +74,7 @@ def _normal(text):
 
 
 def test_terms_know_their_nodes():
-    c = contract(
+    c = exact(
         "H W", "2*(H//8) == H//4", "2*(H//4) == H//2", "2*(H//2) == H", "2*(H//2) == H", "2*(W//2) == W"
     )
     assert c["H"].nodes == ("/n0", "/n1", "/n2", "/n3")
@@ -83,17 +84,17 @@ def test_terms_know_their_nodes():
 
 
 def test_nodes_that_also_speak_of_other_symbols_are_named():
-    c = contract("N H", "H >= 161", "N == 0 or max(N, 1)*((H + 31)//32) == 7*max(N, 1)")
-    assert [str(t) for t in c] == ["193 <= H <= 224"]
-    assert c[0].nodes == ("/n1",)  # what needs less is not what to look at
+    c = exact("N H", "H >= 161", "N == 0 or max(N, 1)*((H + 31)//32) == 7*max(N, 1)")
+    assert [t.text for t in c.usual] == ["193 <= H <= 224"]
+    assert c.usual.terms[0].nodes == ("/n1",)  # what needs less is not what to look at
 
 
 def test_hard_terms_are_stated_for_inputs_of_usual_sizes():
     stated = "max(H//32, 1)*max(W//32, 1) == 49"
-    c = contract("H W", stated, usual=("H >= 32", "W >= 32"))
-    assert [str(t) for t in c] == ["(H//32)*(W//32) == 49"]
-    assert c.assumptions == ("windows fit",)
-    assert c.premise == "when windows fit"
+    c = exact("H W", stated, usual=("H >= 32", "W >= 32"))
+    assert str(c) == "(H//32)*(W//32) == 49 for H >= 32, W >= 32"
+    assert [t.text for t in c.usual] == ["(H//32)*(W//32) == 49"]
+    assert [str(t) for t in c.usual] == ["(H//32)*(W//32) == 49 for H >= 32, W >= 32"]
     for h, w in product(range(32, 2000, 97), repeat=2):
         assert c.holds({"H": h, "W": w}) is parse_cond(stated).evaluate({"H": h, "W": w})
 
@@ -101,12 +102,12 @@ def test_hard_terms_are_stated_for_inputs_of_usual_sizes():
 def test_what_reads_well_needs_no_usual_sizes():
     c = contract("H", "max(H//32, 1) == 7", usual=("H >= 32",))
     assert [str(t) for t in c] == ["224 <= H <= 255"]
-    assert not any("windows" in a for a in c.assumptions)
-    assert "windows fit" not in contract("H W", "H >= 1", usual=("H >= 9",)).assumptions
+    assert not c.scope
+    assert not contract("H W", "H >= 1", usual=("H >= 9",)).scope
 
 
 def test_order_is_equalities_ranges_divisibility_alternatives():
-    c = contract(
+    c = exact(
         "batch past seq total H M N",
         "M == N or M == 1 or N == 1",
         "H % 32 == 0",
@@ -117,40 +118,44 @@ def test_order_is_equalities_ranges_divisibility_alternatives():
     assert [t.kind for t in c] == ["equality", "range", "divisibility", "alternative", "nonempty"]
 
 
-def test_assumptions_are_named_where_they_were_used():
-    c = contract("N H", "N*((H + 31)//32) == 7*N", "H >= 2")
-    assert [(str(t), t.assumptions) for t in c] == [("193 <= H <= 224", ("N >= 1",))]
-    assert contract("H", "H % 8 == 0").assumptions == ()
+def test_sizes_of_at_least_1_go_without_saying():
+    c = exact("N H", "N*((H + 31)//32) == 7*N", "H >= 2")
+    assert str(c) == "193 <= H <= 224"
+    assert [(str(t), t.scope) for t in c.usual] == [("193 <= H <= 224", ())]
+    assert str(exact("N", "N >= 1")) == "any input size of at least 1 runs"
+    assert str(exact("N")) == "any input size runs"
+    assert str(exact("")) == "all input sizes are fixed"
 
 
 def test_conditions_on_data_and_of_the_user_are_kept_apart():
-    c = contract("N H", "definition: _d0 <= N", "_d0 >= 7", "user: H % 2 == 0", "H % 4 == 0")
+    c = exact("N H", "definition: _d0 <= N", "_d0 >= 7", "user: H % 2 == 0", "H % 4 == 0")
     assert [str(t) for t in c] == ["N >= 7", "H % 4 == 0"]
     assert [str(t) for t in c.internal] == ["_d0 >= 7"]
-    assert not contract("N", "definition: _d0 <= N").internal
-    given = contract("H", "user: H % 2 == 0", "H >= 5")
+    assert not exact("N", "definition: _d0 <= N").internal
+    given = exact("H", "user: H % 2 == 0", "H >= 5")
     assert [str(t) for t in given.assumed] == ["H % 2 == 0"]
     assert [str(t) for t in given] == ["H >= 5"]
-    declared = contract("H W", "declared: H == W", "H >= 5")
+    declared = exact("H W", "declared: H == W", "H >= 5")
     assert [str(t) for t in declared.declared] == ["H == W"]
     assert [str(t) for t in declared] == ["H >= 5"]
 
 
 def test_what_the_user_says_of_inputs_is_not_asked_of_them_again():
-    c = contract("seq past total", "user: total == past + seq", "total == 1 or total == past + seq")
-    assert list(c) == []
+    c = exact("seq past total", "user: total == past + seq", "total == 1 or total == past + seq")
+    assert list(c.usual) == []
     assert str(c) == "no conditions beyond what is assumed: total == past + seq"
     assert c.holds({"seq": 3, "past": 0, "total": 3})
 
 
 def test_a_contradiction_accepts_nothing():
-    c = contract("H", "H >= 5", "H <= 3")
+    c = exact("H", "H >= 5", "H <= 3")
     assert c.impossible
     assert c.holds({"H": 4}) is False
 
 
 def test_a_model_for_empty_inputs_only():
-    c = contract("x y", "x*y == 6*y or y == 0", "x <= 5 or y == 0")
+    c = exact("x y", "x*y == 6*y or y == 0", "x <= 5 or y == 0")
+    assert c.usual.whole.dropped
     assert not c.impossible
     assert c.holds({"x": 3, "y": 0}) is True
     assert c.holds({"x": 6, "y": 1}) is False
@@ -160,14 +165,15 @@ def test_a_model_for_empty_inputs_only():
 def test_contracts_are_exact_at_every_size(seed):
     s = random_system(seed, "ab")
     c = find_contract(s.constraints, s.facts, map(symbol, "ab"))
-    assert c.assumptions == ()
+    scope = c.usual.whole.conds
     for sizes in product(range(12), repeat=2):
         point = dict(zip("ab", sizes, strict=True))
         truths = [n.evaluate(point) for n in s.needs]
         if None not in truths:
             assert c.holds(point) is all(truths), (s.needs, c, point)
-            if c.usual is not None and all(sizes):
-                assert c.usual.holds(point) is all(truths), (s.needs, c.usual, point)
+            if all(t.evaluate(point) for t in scope):
+                usual = all(t.cond.evaluate(point) for t in c.usual)
+                assert (usual and not c.impossible) is all(truths), (s.needs, c.usual, point)
 
 
 @pytest.mark.parametrize(
@@ -213,29 +219,19 @@ def test_two_bounds_at_one_size_are_one_equality(stated):
 
 
 @pytest.mark.parametrize("seed", seeds(420, 480))
-def test_terms_without_assumptions_hold_for_empty_sizes_too(seed):
+def test_usual_terms_are_exact_in_their_own_scope(seed):
     s = random_system(seed, "ab")
-    c = find_contract(s.constraints, s.facts, map(symbol, "ab")).readable
-    for sizes in product(range(8), repeat=2):
+    fits = (parse_cond("a >= 3"), parse_cond("b//2 >= a"), parse_cond("a + b <= 9"))
+    c = find_contract(
+        s.constraints, s.facts, map(symbol, "ab"), recorded=Recorded(fits, ((symbol("a"), symbol("b")),))
+    )
+    scope = (*c.usual.whole.sizes, *c.usual.scope)
+    for sizes in product(range(12), repeat=2):
         point = dict(zip("ab", sizes, strict=True))
-        if all(n.evaluate(point) is True for n in s.needs):
-            assert not any(t.cond.evaluate(point) is False for t in c if not t.assumptions), (
-                s.needs,
-                c,
-                point,
-            )
-
-
-@pytest.mark.parametrize(
-    ("needs", "assumed"),
-    [
-        (["min((b + 1)//3, a - 1) != 0"], {"b >= 2": ("a >= 1",), "a >= 2": ("a >= 1",)}),
-        (["c*a == 3*c", "b >= a"], {"a == 3": ("c >= 1",)}),
-    ],
-)
-def test_a_term_names_other_inputs_that_must_not_be_empty(needs, assumed):
-    c = contract("b a c", *needs)
-    assert {t.text: t.assumptions for t in c if t.assumptions} == assumed
+        truths = [n.evaluate(point) for n in s.needs]
+        if None not in truths and all(t.evaluate(point) for t in scope):
+            usual = all(t.cond.evaluate(point) for t in c.usual)
+            assert (usual and not c.impossible) is all(truths), (s.needs, c.usual, point)
 
 
 @pytest.mark.parametrize("seed", range(480, 510))
@@ -287,7 +283,7 @@ def test_the_python_function_renames_what_is_no_identifier():
 def test_json_and_smtlib():
     import z3
 
-    c = contract("past seq total", "total == past + seq", "past + seq <= 512")
+    c = exact("past seq total", "total == past + seq", "past + seq <= 512")
     data = json.loads(json.dumps(c.to_json()))
     assert [t["condition"] for t in data["terms"]] == [str(t) for t in c]
     assert data["terms"][0]["nodes"]
@@ -303,6 +299,7 @@ _PRINT = """
 import json
 from shapesolve.expr import symbol
 from shapesolve.solve.contract.build import find_contract
+from shapesolve.solve.contract.usual import Recorded
 from tests.solve.building import random_system
 for seed in range(12):
     s = random_system(seed)
@@ -338,7 +335,7 @@ def test_a_thousand_requirements_are_read_without_z3(monkeypatch):
 
 def test_many_terms_on_one_symbol_end_in_bounded_work():
     names = [f"s{i}" for i in range(150)]
-    found = contract(" ".join(names), *(f"{name} == s0" for name in names[1:]))
+    found = exact(" ".join(names), *(f"{name} == s0" for name in names[1:]))
     assert len(found) == 149
     assert found.holds(dict.fromkeys(names, 5))
     assert found.holds({**dict.fromkeys(names, 5), "s149": 6}) is False
@@ -367,7 +364,8 @@ def test_a_condition_that_many_nodes_state_takes_memory_by_their_number():
 )
 def test_a_range_without_multiples_but_nothing(texts, told):
     found = exact("n", *texts)
-    assert str(found) == told
+    assert found.impossible or ", ".join(map(str, found)) == told
+    assert not found.impossible or str(found) == told
     conds = [parse_cond(t) for t in texts]
     for n in range(300):
         assert found.holds({"n": n}) is all(c.evaluate({"n": n}) for c in conds)

@@ -163,8 +163,6 @@ def test_of_a_long_sum_only_what_is_rounded_is_looked_at() -> None:
 
     names = [f"n{i}" for i in range(300)]
     long = parse_dim(" + ".join(names))
-    assert Watched().usual(long) == (long, [])
-    shown, bounds = Watched().usual(parse_dim(f"{long} + max(min(h, 7) + h//2 - 3, 0)"))
+    assert Watched().dim(long) is long
+    Watched().dim(parse_dim(f"{long} + max(min(h, 7) + h//2 - 3, 0)"))
     assert set(tried) <= {"h"}
-    assert all(c.free == {"h"} for c in bounds)
-    assert shown.free >= set(names)

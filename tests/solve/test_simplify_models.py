@@ -68,7 +68,7 @@ def test_alexnet_is_one_floor():
     assert str(shown) == "[N, 4, (H + 1)//32 - 1, (W + 1)//32 - 1]"
     assert list(map(str, bounds)) == ["H >= 63", "W >= 63"]
     text = str(analysis)
-    assert "where     H >= 63" in text
+    assert "contract  for H >= 63, W >= 63 (smaller sizes: --exact)" in text
     assert "((H + 1)//32 - 1)*((W + 1)//32 - 1) == 36" in text
 
 

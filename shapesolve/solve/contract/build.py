@@ -3,13 +3,14 @@
 One pipeline makes both forms. Conditions on inputs (`Accepted`) are taken in one by one, unless they follow from those before;
 each that is hard to read gives way to the cheapest form that is proved equivalent where the others hold; what follows from the
 others then is left out, and bounds of the same thing are joined. The form for usual sizes is made in the same way from the
-exact one, with ``n >= 1`` given.
+exact one, with the scope given.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from itertools import chain
 from typing import Any
 
@@ -25,11 +26,8 @@ from ..engine import Engine
 from ..search import Contradiction, Effort, learned
 from .attribute import needed_by
 from .conjunction import Conjunction, Numbers, Sourced, bounds_of, joined
-from .contract import Contract, Term, Terms, text_of
-from .implied import Held, Implications
-
-#: assumptions of a form for usual sizes, by their text
-Granted = Mapping[str, Sequence[Cond]]
+from .contract import Contract, Term, Terms, Usual, text_of
+from .usual import Recorded, Scope, find_scope
 
 
 def find_contract(
@@ -37,7 +35,7 @@ def find_contract(
     facts: Facts,
     symbols: Iterable[Dim],
     rlimit: int = budget.RLIMIT,
-    usual: Mapping[Cond, str] | None = None,
+    recorded: Recorded | None = None,
     accepted: Accepted | None = None,
     effort: Effort | None = None,
     *,
@@ -46,8 +44,8 @@ def find_contract(
     """The contract of a model with these input symbols (in the order in which they are met).
 
     `facts` have learned the constraints. `accepted` is what the terms must say, exactly (default: what the constraints
-    say). `usual` are conditions that inputs of usual sizes satisfy, in words: what is hard to read is stated for such
-    inputs as well, when it reads better then, and names that as an assumption. `effort` counts what the solver is asked for it.
+    say). `recorded` is what lowering noticed about usual inputs, for the contract's usual form. `effort` counts what the solver
+    is asked for it.
     Without `short`, no shorter forms are looked for, and terms name all requirements that led to them.
     """
     rows, inputs = all_rows(constraints), {d.name or "": d for d in symbols}
@@ -56,7 +54,7 @@ def find_contract(
     if FALSE in accepted.conds:
         return nothing_runs()
     return _Builder(rows, facts, inputs, accepted, rlimit, effort or Effort(), short=short).contract(
-        usual or {}
+        recorded or Recorded()
     )
 
 
@@ -97,8 +95,8 @@ class _Builder:
                 left -= cond.size * count
             (self.needed if left >= 0 else self.large)[cond] = frozenset(numbers)
 
-    def contract(self, usual: Mapping[Cond, str]) -> Contract:
-        """The exact contract, with a second form for usual sizes if that reads better."""
+    def contract(self, recorded: Recorded) -> Contract:
+        """The exact contract, with its form for usual sizes."""
         reduced = self._reduced(self.needed, self.given)
         if reduced is None:
             return nothing_runs()
@@ -108,9 +106,11 @@ class _Builder:
             self._terms(joined(self.given)),
             self._terms(self._declared(reduced)),
             derived=self.accepted.derived,
+            inputs=tuple(self.inputs),
         )
-        best = self._usual(exact, reduced, usual)
-        return exact if best is None else replace(exact, usual=replace(exact, terms=best))
+        if not self.short:
+            return exact
+        return replace(exact, find_usual=cache(lambda: self._usual(reduced, self._scope(reduced, recorded))))
 
     # ------------------------------------------------------------------ the pipeline
 
@@ -133,37 +133,42 @@ class _Builder:
         terms.leave_out_implied()
         return joined(terms.conds)
 
-    # ------------------------------------------------------------------ sizes that are usual
+    # ------------------------------------------------------------------ usual sizes
 
-    def _usual(self, exact: Contract, reduced: Sourced, usual: Mapping[Cond, str]) -> Terms | None:
-        """The contract's terms for non-empty inputs; None if these read no better. For those of `usual` sizes they are
-        given where they read better still.
-        """
-        present = {n for c in reduced for n in c.free if _excludes_empty(c)}
-        names = frozenset[str]().union(*(c.free for c in reduced))
-        granted: dict[str, list[Cond]] = {
-            f"{n} >= 1": [ge(size, 1)] for n, size in self.inputs.items() if n in names and n not in present
-        }
-        best = self._granting(reduced, granted)
-        if usual and _unreadable(reduced if best is None else best):
-            more = dict(granted)
-            for cond, text in usual.items():
-                more[text] = [*more.get(text, ()), cond]
-            plainer = self._granting(reduced, more)
-            if plainer is not None and _unreadable(plainer) < _unreadable(reduced if best is None else best):
-                best, granted = plainer, more
-        if best is None or not (new := [c for c in best if c not in reduced]):
-            return None
-        assumed = self._assumptions(new, reduced, granted)
-        given = {c: text for text, conds in granted.items() for c in conds}
-        terms = self._terms({**self._attributed(best, new, given), **self.large}, assumed)
-        return terms if any(t.assumptions for t in terms) else None
+    def _scope(self, reduced: Sourced, recorded: Recorded) -> Scope:
+        conds = [*reduced, *self.given]
+        names = self.inputs.keys()
+        fits = tuple(c for c in map(self.facts.cond, recorded.fits) if c.free <= names)
+        read = dict.fromkeys((self.facts.dim(a), self.facts.dim(b)) for a, b in recorded.broadcasts)
+        pairs = tuple((a, b) for a, b in read if a is not b and a.free | b.free <= names)
+        known = recorded._replace(fits=tuple(dict.fromkeys(fits)), broadcasts=pairs)
+        engine = Engine(self.rlimit, effort=self.effort)
+        return find_scope(conds, self.inputs, known, self._shortened, engine)
 
-    def _granting(self, conds: Sourced, granted: Granted) -> dict[Cond, Numbers] | None:
-        """The part of `conds` that remains where all of `granted` holds; None if that is no shorter."""
-        given = [c for some in granted.values() for c in some]
+    def _shortened(self, conds: Iterable[Cond], given: Sequence[Cond]) -> Iterable[Cond] | None:
+        return self._reduced(dict.fromkeys(conds, frozenset()), given)
+
+    def _usual(self, reduced: Sourced, scope: Scope) -> Usual:
+        """The contract for usual sizes. The rest of the scope is only used if the terms read better then."""
+        found = self._granting(reduced, scope.sizes)
+        best = dict(reduced) if found is None else found
+        rest: tuple[Cond, ...] = ()
+        if scope.fits and _unreadable(best):
+            plainer = self._granting(reduced, [*scope.sizes, *scope.fits])
+            if plainer is not None and _unreadable(plainer) < _unreadable(best):
+                best, rest = plainer, scope.fits
+        new = [c for c in best if c not in reduced]
+        used = _about(new, rest)
+        terms = self._attributed(best, new, [*scope.sizes, *used])
+        shown = self._terms({**terms, **self.large}, {c: _about([c], used) for c in new})
+        given = (*scope.sizes, *used)
+        return Usual(Terms(replace(t, given=given) if t.cond in new else t for t in shown), used, scope)
+
+    def _granting(self, conds: Sourced, granted: Sequence[Cond]) -> dict[Cond, Numbers] | None:
+        """The part of `conds` that remains if all of `granted` holds; None if that is no shorter."""
+        given = [*granted, *self.given]
         try:
-            facts = learned([*given, *self.given])
+            facts = learned(given)
         except Contradiction:
             return None
         left: dict[Cond, Numbers] = {}
@@ -172,31 +177,11 @@ class _Builder:
             for part in now.args if now.kind == "and" and now is not cond else (now,):
                 if not part.is_true:
                     left[part] = left.get(part, frozenset()) | numbers
-        given += self.given
         hard = any(not is_plain(c) and (self.short or bounds_of(c, given)) for c in left)
         if left.keys() == conds.keys() and not hard:
             return None
         kept = {c: numbers for c, numbers in left.items() if c in conds}
         return self._reduced({c: numbers for c, numbers in left.items() if c not in conds}, given, kept)
-
-    def _assumptions(
-        self, new: Sequence[Cond], exact: Sourced, granted: Granted
-    ) -> dict[Cond, tuple[str, ...]]:
-        """For each new term a small subset of the granted assumptions that it depends on."""
-        implied = Implications(Engine(self.rlimit, effort=self.effort))
-        left = budget.MAX_QUERIES
-        found = {}
-        for cond in new:
-            used = list(granted)
-            for text in granted if cond.size <= budget.MAX_NAMING else ():
-                if left <= 0:
-                    break
-                left -= 1
-                fewer = [c for other in used if other != text for c in granted[other]]
-                if implied.follows(cond, Held([*exact, *self.given, *fewer])):
-                    used.remove(text)
-            found[cond] = tuple(used)
-        return found
 
     # ------------------------------------------------------------------ what stands beside the terms
 
@@ -260,14 +245,14 @@ class _Builder:
             for c, numbers in conds.items()
         }
 
-    def _terms(self, conds: Sourced, assumed: Mapping[Cond, tuple[str, ...]] | None = None) -> Terms:
+    def _terms(self, conds: Sourced, scopes: Mapping[Cond, tuple[Cond, ...]] | None = None) -> Terms:
         terms = []
         writer = Writer()  # what the terms share is written once
         for cond, numbers in conds.items():
             symbols = tuple(sorted(cond.free, key=lambda n: (self.position.get(n, len(self.position)), n)))
-            texts = (assumed or {}).get(cond, ())
+            scope = (scopes or {}).get(cond, ())
             text = text_of(cond, lambda c: writer.write(c).text)
-            terms.append(Term(cond, kind_of(cond), text, symbols, tuple(sorted(numbers)), texts, self.rows))
+            terms.append(Term(cond, kind_of(cond), text, symbols, tuple(sorted(numbers)), scope, self.rows))
         return Terms(sorted(terms, key=self._rank))
 
     def _rank(self, term: Term) -> tuple[int, list[int], Any]:
@@ -277,9 +262,10 @@ class _Builder:
         return {self.rows.rows[n].role for n in numbers}
 
 
-def _excludes_empty(cond: Cond) -> bool:
-    """True if the condition is on one size and excludes the value 0."""
-    return len(cond.free) == 1 and cond.evaluate(dict.fromkeys(cond.free, 0)) is False
+def _about(conds: Iterable[Cond], scope: Iterable[Cond]) -> tuple[Cond, ...]:
+    """The conditions of a scope on the sizes in `conds`."""
+    names = frozenset[str]().union(*(c.free for c in conds))
+    return tuple(c for c in scope if not c.free.isdisjoint(names))
 
 
 def _unreadable(conds: Iterable[Cond]) -> int:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any, overload
 
 from ...arguments import checked
@@ -13,13 +14,14 @@ from ...expr.plain import Kind, kind_of, sides_of
 from ...lazy import cached_property
 from ...propagate.constraint import Constraint, Role
 from ...propagate.log import ConstraintSet
+from .usual import NO_SCOPE, Scope
 
 
 @dataclass(frozen=True, eq=False)
 class Term:
     """One condition on input sizes, with everything that needs it.
 
-    `assumptions` are the non-emptiness assumptions under which it is stated in this form (``batch >= 1``).
+    `scope` holds the conditions on input sizes, besides `n >= 1`, under which it is stated in this form.
     """
 
     cond: Cond
@@ -27,16 +29,18 @@ class Term:
     text: str
     symbols: tuple[str, ...]
     numbers: tuple[int, ...]
-    assumptions: tuple[str, ...] = ()
+    scope: tuple[Cond, ...] = ()
     source: ConstraintSet | None = field(default=None, repr=False)
+    given: tuple[Cond, ...] = field(default=(), repr=False)
+    """All that the form was proved under: its scope, and sizes of at least 1."""
     beside: tuple[Cond, ...] = field(default=(), repr=False)
     """The conditions of the contract's other terms, and what the user gave."""
     find: Callable[[Term], Sequence[Constraint]] | None = field(default=None, repr=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
         needs = tuple(self.constraints)
-        parts = (self.cond, self.kind, self.text, self.symbols, tuple(range(len(needs))), self.assumptions)
-        return Term, (*parts, ConstraintSet(needs), self.beside, _Found(self.core))
+        parts = (self.cond, self.kind, self.text, self.symbols, tuple(range(len(needs))), self.scope)
+        return Term, (*parts, ConstraintSet(needs), self.given, self.beside, _Found(self.core))
 
     def __deepcopy__(self, memo: object) -> Term:
         return self
@@ -80,11 +84,16 @@ class Term:
         """The roles of its constraints."""
         return {c.role for c in self.constraints}
 
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """The conditions of its scope, as text."""
+        return tuple(map(text_of, self.scope))
+
     def __str__(self) -> str:
-        return self.text
+        return f"{self.text} for {', '.join(self.assumptions)}" if self.scope else self.text
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data: condition, symbols, nodes, assumptions."""
+        """Plain data: condition, symbols, nodes, scope."""
         return {
             "condition": self.text,
             "kind": self.kind,
@@ -119,6 +128,10 @@ class Terms(tuple[Term, ...]):
         """Conditions of the terms."""
         return tuple(t.cond for t in self)
 
+    def with_cores(self, find: Callable[[Term], Sequence[Constraint]]) -> Terms:
+        """The terms with `find` as the function that finds their cores."""
+        return Terms(replace(t, find=find) for t in self)
+
     def __str__(self) -> str:
         return ", ".join(map(str, self))
 
@@ -129,30 +142,93 @@ class Terms(tuple[Term, ...]):
 _NO_TERMS = Terms()
 
 
+def _beside(terms: Terms, given: Iterable[Cond]) -> Terms:
+    """The terms, each with the conditions of the others and `given`."""
+    conds = [*terms.cond, *given]
+    return Terms(replace(t, beside=tuple(c for c in conds if c is not t.cond)) for t in terms)
+
+
 def _terms(rows: Sequence[Mapping[str, Any]]) -> Terms:
     """Terms from rows of a JSON document. Raises `ValueError` for a row that states none."""
     found = []
     for row in rows:
         try:
-            text, assumed = str(row["condition"]), tuple(map(str, row.get("assuming", ())))
+            text = str(row["condition"])
+            scope = tuple(parse_cond(str(c)) for c in row.get("assuming", ()))
         except (TypeError, KeyError, AttributeError):
             raise ValueError("a term is an object with a condition") from None
         cond = parse_cond(text)
-        found.append(Term(cond, kind_of(cond), text, tuple(sorted(cond.free)), (), assumed))
+        found.append(Term(cond, kind_of(cond), text, tuple(sorted(cond.free)), (), scope))
     return Terms(found)
+
+
+@dataclass(frozen=True, eq=False)
+class Usual:
+    """A contract at usual sizes: terms that agree with the exact ones wherever the scope holds, which is proved.
+
+    Attributes:
+        terms: The conditions, in their form for usual sizes.
+        scope: The conditions on input sizes that the terms rest on, besides `1 <= n < 10**9` for each size.
+        whole: The whole scope of the model, for shapes.
+    """
+
+    terms: Terms
+    scope: tuple[Cond, ...] = ()
+    whole: Scope = NO_SCOPE
+
+    def __len__(self) -> int:
+        return len(self.terms)
+
+    def __iter__(self) -> Iterator[Term]:
+        return iter(self.terms)
+
+    def with_cores(self, find: Callable[[Term], Sequence[Constraint]], given: tuple[Cond, ...] = ()) -> Usual:
+        """The form with `find` as the function that finds the cores of its terms."""
+        conds = (*self.whole.sizes, *self.scope, *given)
+        return replace(self, terms=_beside(self.terms, conds).with_cores(find))
+
+    @property
+    def may_be_empty(self) -> tuple[str, ...]:
+        """Names of cache lengths that may be 0."""
+        return self.whole.may_be_empty
+
+    @property
+    def nothing(self) -> str:
+        """Text for no terms, where the exact contract has some."""
+        names = f" ({', '.join(self.may_be_empty)} may be 0)" if self.may_be_empty else ""
+        return f"any input size of at least 1 runs{names}"
+
+    def __str__(self) -> str:
+        if not self.terms:
+            return self.nothing
+        text = ", ".join(t.text for t in self.terms)
+        return f"{text} {heading(self.scope)}" if self.scope else text
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data, in a stable order."""
+        return {"scope": [*map(text_of, self.scope)], "terms": [t.to_json() for t in self.terms]}
+
+
+def heading(scope: Iterable[Cond]) -> str:
+    """Text of a scope: `for height >= 4, width >= 4`; empty for none."""
+    texts = ", ".join(map(text_of, scope))
+    return f"for {texts}" if texts else ""
 
 
 @dataclass(frozen=True, eq=False)
 class Contract(Sequence[Term]):
     """The irredundant conditions on input symbols under which a model runs. They are exact at every size, 0 included.
 
-    `usual` is a form of it that reads better and holds for usual sizes only (non-empty inputs, say), which its
-    `assumptions` name; None where the exact form reads well.
+    `str(contract)` is the form for usual sizes (`usual`), the rest is exact.
 
-    Kept apart: `internal` conditions on data (they exclude no input size), `assumed` ones that the user or the
-    ``broadcast`` mode gave, `declared` ones that the model states about itself and that nothing needs. `impossible`: no
-    sizes satisfy the requirements. `derived` are sizes that terms have a name for, by inputs and those before. What nodes
-    need of the tensors `unjudged`, of which not even the rank is known, is not in it.
+    Attributes:
+        internal: Conditions on data, which exclude no input size.
+        assumed: Conditions that the user or the `broadcast` mode gave.
+        declared: Conditions that the model states about itself and that no node needs.
+        impossible: True if no sizes satisfy the requirements.
+        derived: Sizes that terms have a name for, as expressions of inputs and of names before.
+        unjudged: Tensors of unknown rank. What nodes require of these is not in the contract.
+        inputs: Names of the input sizes. Without any, all input shapes are fixed.
     """
 
     terms: Terms
@@ -160,18 +236,19 @@ class Contract(Sequence[Term]):
     assumed: Terms = _NO_TERMS
     declared: Terms = _NO_TERMS
     impossible: bool = False
-    usual: Contract | None = None
     derived: tuple[tuple[str, Dim], ...] = ()
     unjudged: tuple[str, ...] = ()
+    inputs: tuple[str, ...] | None = None
+    find_usual: Callable[[], Usual] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        conds = [*self.terms.cond, *self.assumed.cond]
-        bound = Terms(replace(t, beside=tuple(c for c in conds if c is not t.cond)) for t in self.terms)
-        object.__setattr__(self, "terms", bound)
+        object.__setattr__(self, "terms", _beside(self.terms, self.assumed.cond))
 
     def with_cores(self, find: Callable[[Term], Sequence[Constraint]]) -> Contract:
         """The contract with `find` as the function that finds the cores of its terms."""
-        return replace(self, terms=Terms(replace(t, find=find) for t in self.terms))
+        made = self.find_usual
+        usual = None if made is None else cache(lambda: made().with_cores(find, self.assumed.cond))
+        return replace(self, terms=self.terms.with_cores(find), find_usual=usual)
 
     def __len__(self) -> int:
         return len(self.terms)
@@ -192,36 +269,26 @@ class Contract(Sequence[Term]):
     def __iter__(self) -> Iterator[Term]:
         return iter(self.terms)
 
-    @property
-    def readable(self) -> Contract:
-        """The form that a person reads first: `usual` where there is one."""
-        return self.usual or self
+    @cached_property
+    def usual(self) -> Usual:
+        """The form for usual sizes, which people read first."""
+        return Usual(self.terms) if self.find_usual is None else self.find_usual()
 
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        """Assumptions of the terms: non-empty inputs, usual sizes. None but for `usual`."""
-        return tuple(dict.fromkeys(a for t in self.terms for a in t.assumptions))
-
-    @property
-    def premise(self) -> str:
-        """Heading above the terms, with the inputs that they hold for: ``for non-empty inputs``."""
-        sizes = {f"{s} >= 1" for s in (*self.symbols, *(a.partition(" ")[0] for a in self.assumptions))}
-        usual = [a for a in self.assumptions if a not in sizes]
-        parts = [f"when {text}" for text in usual]
-        if len(usual) < len(self.assumptions):
-            parts.insert(0, "for non-empty inputs")
-        return ", ".join(parts) or "input sizes must satisfy"
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "usual": self.usual, "find_usual": None}
 
     @property
     def nothing(self) -> str:
-        """Text for a contract without terms."""
+        """Text for a contract without terms at usual sizes."""
         if self.impossible:
             return "no input sizes"
         if self.assumed:
             return f"no conditions beyond what is assumed: {self.assumed}"
         if self.unjudged:
             return f"no known conditions: {self.limits}"
-        return "no conditions: any input size runs"
+        if self.inputs == ():
+            return "all input sizes are fixed"
+        return self.usual.nothing if self.terms else "any input size runs"
 
     @property
     def limits(self) -> str:
@@ -265,9 +332,9 @@ class Contract(Sequence[Term]):
     def __str__(self) -> str:
         if self.impossible:
             return "no input sizes"
-        if not self.terms:
+        if not self.usual.terms:
             return self.nothing
-        return f"{self.terms} ({self.limits})" if self.unjudged else str(self.terms)
+        return f"{self.usual} ({self.limits})" if self.unjudged else str(self.usual)
 
     def __repr__(self) -> str:
         return f"Contract({self})"
@@ -276,14 +343,9 @@ class Contract(Sequence[Term]):
         """Plain data, in a stable order."""
         data: dict[str, Any] = {
             "terms": [t.to_json() for t in self.terms],
-            "assuming": list(self.assumptions),
+            "usual": self.usual.to_json(),
             "impossible": self.impossible,
         }
-        if self.usual is not None:
-            data["usual"] = {
-                "terms": [t.to_json() for t in self.usual],
-                "assuming": list(self.usual.assumptions),
-            }
         if self.derived:
             data["derived"] = {name: str(dim) for name, dim in self.derived}
         if self.unjudged:
@@ -310,15 +372,19 @@ class Contract(Sequence[Term]):
         if data.get("version", 1) != 1:
             raise ValueError(f"the contract has version {data['version']!r}, not 1")
         derived = tuple((n, parse_dim(str(d))) for n, d in dict(data.get("derived", {})).items())
-        parts = {name: _terms(data.get(name, ())) for name in ("internal", "assumed", "declared")}
-        usual, unjudged = data.get("usual"), tuple(map(str, data.get("unjudged", ())))
+        internal, assumed, declared = (_terms(data.get(n, ())) for n in ("internal", "assumed", "declared"))
+        unjudged, terms = tuple(map(str, data.get("unjudged", ()))), _terms(data["terms"])
+        scope = tuple(parse_cond(str(c)) for c in dict(data.get("usual", {})).get("scope", ()))
+        usual = Usual(_terms(data["usual"]["terms"]), scope) if "usual" in data else Usual(terms)
         return cls(
-            _terms(data["terms"]),
-            **parts,
+            terms,
+            internal=internal,
+            assumed=assumed,
+            declared=declared,
             impossible=bool(data.get("impossible")),
-            usual=None if usual is None else cls(_terms(usual["terms"]), derived=derived),
             derived=derived,
             unjudged=unjudged,
+            find_usual=lambda: usual,
         )
 
     def to_python(self, name: str = "check_sizes") -> str:

@@ -7,24 +7,26 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 
 from ...expr import Cond, Dim, Shape
-from ...propagate import budget
+from ...expr.traverse import atoms_of
 from ...propagate.facts import Facts
 from ...propagate.residual import divisors, intervals
 from ..contract.contract import Contract
-from .cost import is_small
+from .cost import cost
 from .simplifier import Simplifier, is_linear
 from .strides import Strides
 
 
 def accepted(contract: Contract, facts: Facts, inputs: Collection[str]) -> list[Cond]:
-    """Conditions on input symbols that hold at every size that the model accepts.
-
-    Terms that rest on an assumption are left out: a model may accept sizes at which the assumption does not hold.
-    """
-    found = [t.cond for t in (*contract.terms, *contract.assumed) if not t.assumptions]
+    """Conditions on input symbols that hold at every size that the model accepts."""
+    found = [t.cond for t in (*contract.terms, *contract.assumed)]
     known = (*intervals(facts), *divisors(facts))
     found += [cond for cond, _ in known if cond.free <= set(inputs)]
     return [c for c in dict.fromkeys(found) if not c.is_true]
+
+
+def _reads_well(d: Dim) -> bool:
+    """Return True if a dim is made of sums, products, and quotients alone."""
+    return all(a.kind in ("sym", "//") for a in atoms_of(d))
 
 
 class Readable(Mapping[str, Shape]):
@@ -40,6 +42,8 @@ class Readable(Mapping[str, Shape]):
         self.exact, self._contract, self._facts, self._inputs = exact, contract, facts, inputs
         self._simplifier: Simplifier | None = None
         self._done: dict[Shape, Shape] = {}
+        self._usual: dict[Dim, tuple[Dim, tuple[Cond, ...]]] = {}
+        self._scoped: dict[tuple[Cond, ...], Simplifier] = {}
 
     def __getitem__(self, tensor: str) -> Shape:
         shape = self.exact[tensor]
@@ -61,16 +65,36 @@ class Readable(Mapping[str, Shape]):
         return self._on_accepted().strides
 
     def usual(self, tensor: str) -> tuple[Shape, list[Cond]]:
-        """The simplified shape, with long dims in the form they have at large sizes. The bounds from which on that
-        holds come with it.
-        """
-        shape, bounds = self[tensor], dict[Cond, None]()
-        dims = list(shape)
-        for i, d in enumerate(dims):
-            if len(str(d)) > budget.MAX_CHARACTERS and is_small(d):
-                dims[i], needed = self._on_accepted().usual(d)
-                bounds.update(dict.fromkeys(needed))
-        return (Shape(dims), list(bounds)) if bounds else (shape, [])
+        """The shape in its form for usual sizes, and the conditions of the scope that it rests on."""
+        found = [self.usual_dim(d) for d in self.exact[tensor]]
+        return Shape(d for d, _ in found), list(dict.fromkeys(c for _, used in found for c in used))
+
+    def usual_dim(self, d: Dim) -> tuple[Dim, tuple[Cond, ...]]:
+        """A dim in its form for usual sizes, and the conditions of the scope that it rests on."""
+        d = self.dim(d)
+        if _reads_well(d):
+            return d, ()
+        found = self._usual.get(d)
+        if found is None:
+            found = self._usual[d] = self._for_usual(d)
+        return found
+
+    def _for_usual(self, d: Dim) -> tuple[Dim, tuple[Cond, ...]]:
+        scope = self._contract().usual.whole
+        best: tuple[Dim, tuple[Cond, ...]] = d, ()
+        for rest in ((), scope.fits, (*scope.fits, *scope.equal)):
+            if _reads_well(best[0]):
+                break
+            form = self._in_scope(scope.sizes + rest).dim(d)
+            if cost(form) < cost(best[0]):
+                best = form, tuple(c for c in rest if not c.free.isdisjoint(d.free))
+        return best
+
+    def _in_scope(self, scope: tuple[Cond, ...]) -> Simplifier:
+        if scope not in self._scoped:
+            known = accepted(self._contract(), self._facts, self._inputs)
+            self._scoped[scope] = Simplifier([*known, *scope])
+        return self._scoped[scope]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.exact)

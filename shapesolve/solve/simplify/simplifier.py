@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from math import gcd
 
-from ...expr import ZERO, Atom, Cond, Dim, DimTooLarge, constant, exact_quotient, ge, of_atom, rebuild
+from ...expr import ZERO, Atom, Cond, Dim, DimTooLarge, constant, of_atom, rebuild
 from ...expr.core import apply, from_terms
 from ...expr.structure import Monomial
 from ...expr.traverse import atoms_of
@@ -15,7 +14,7 @@ from .cost import cost, is_small
 from .domain import Domain, is_size
 from .rules import of_atoms, rewritten
 from .strides import Strides
-from .univariate import eventually, fits
+from .univariate import fits
 
 
 class Simplifier:
@@ -43,27 +42,6 @@ class Simplifier:
     def cond(self, c: Cond) -> Cond:
         """`c` with its expressions in their cheapest form: true at the same sizes of the domain."""
         return c.map_dims(self.dim)
-
-    def usual(self, d: Dim) -> tuple[Dim, list[Cond]]:
-        """A still cheaper form for large sizes, with the bounds from which on it is equal. It is `d` and
-        nothing where there is none.
-        """
-        bounds: dict[Cond, None] = {}
-        best = d
-        for name in sorted(set().union(*(a.free for a in atoms_of(d) if a.kind != "sym"))):
-            done = ZERO
-            for others, part in collected(best, name).items():
-                found = None
-                times = gcd(part.const, *(c for _, c in part.terms)) or 1
-                if not is_linear(part) and not is_one_floor(part) and is_size(part, name):
-                    once = exact_quotient(part, constant(times)) or part
-                    found = eventually(once, self._symbol(part, name), self.domain)
-                if found is not None and cost(found[0].scale(times)) < cost(part):
-                    part = found[0].scale(times)
-                    bounds[ge(self._symbol(part, name), found[1])] = None
-                done = done + of_atoms(others) * part
-            best = done
-        return (best, [c for c in bounds if not c.is_true]) if bounds else (d, [])
 
     @staticmethod
     def _symbol(d: Dim, name: str) -> Dim:
@@ -95,8 +73,9 @@ class Simplifier:
             found = of_atom(atom) if args == atom.args else apply(atom.kind, args)
             same = found.atom
             if same is not None and same.kind != "sym":
-                alone = len(same.free) == 1
-                found = self._fit(found, *same.free) if alone else rewritten(same, self.domain)
+                found = rewritten(same, self.domain)
+                if found.atom is same and len(same.free) == 1:
+                    found = self._fit(found, *same.free)
             self._atoms[atom] = found
         return found
 

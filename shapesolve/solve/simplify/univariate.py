@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...expr import Dim, constant, eq, floor_div, ge, ite, le, maximum, minimum
+from ...expr import Dim, constant, floor_div, ite, le, maximum, minimum
 from ...expr.traverse import atoms_of
 from ...propagate import budget
 from ..tables import Sizes
@@ -53,37 +53,6 @@ def fits(dim: Dim, x: Dim, domain: Domain) -> Iterator[Dim]:
         for small in _floors(samples.divided(low, steps), x):
             yield small.scale(steps) + low
     yield from _floors(samples, x)
-
-
-def eventually(dim: Dim, x: Dim, domain: Domain) -> tuple[Dim, int] | None:
-    """A floor of a linear form in `x` that equals `dim` from some size on, with that size; else None. That size comes with
-    it.
-
-    The table of values goes on until everything has repeated, with the slope of the end: what agrees in its last part agrees
-    from there on. None where there is no such form.
-    """
-    assert x.name is not None
-    found = domain.regular.values(dim, domain.alone(x.name), x.name)
-    if found is None or len(found[0]) < 8 or int(abs(found[1]).max()) > budget.LARGEST_BOUND or not found[2]:
-        return None
-    sizes, values = found[0], found[1]
-    samples, slope = Samples(sizes, values, [found[2]]), found[2]
-    offsets = _offsets(samples.since(len(sizes) // 2), slope, None, None)
-    forms = []
-    for offset in _nicest(*offsets, slope.denominator) if offsets else []:
-        form = floor_div(x.scale(slope.numerator) + offset, constant(slope.denominator))
-        wrong = np.flatnonzero((sizes * slope.numerator + offset) // slope.denominator != values)
-        forms.append((int(sizes[wrong[-1] + 1 if len(wrong) else 0]), form))
-    for least, form in sorted(forms, key=lambda f: f[0]):
-        same = domain.regular.same(
-            [*domain.alone(x.name), ge(x, least), eq(dim, form)],
-            [*domain.alone(x.name), ge(x, least)],
-            x.name,
-            0,
-        )
-        if same:
-            return form, least
-    return None
 
 
 def _slopes(sizes: Sizes, values: Sizes, last: Fraction, dim: Dim) -> list[Fraction]:
