@@ -79,7 +79,9 @@ def findings(analysis: Solved) -> Iterator[Finding]:
 
 
 def _telling(analysis: Solved) -> list[Term]:
-    return [t for t in analysis.contract.usual if t.kind != "nonempty" and not _is_settled(t, analysis)]
+    contract = analysis.contract
+    terms = contract.terms if contract.usual.whole.dropped else contract.usual.terms
+    return [t for t in terms if t.kind != "nonempty" and not _is_settled(t, analysis)]
 
 
 def _is_settled(term: Term, analysis: Solved) -> bool:
