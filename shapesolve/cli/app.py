@@ -10,25 +10,31 @@ import click
 from .. import __version__
 from .parameters import Command, OneLine, refuse
 
-#: command -> file, as they are listed: questions about one model, then two, many and none, then what writes files
-_FILES = {
-    "analyze": "reading",
-    "check": "checking",
-    "why": "explaining",
-    **dict.fromkeys(("contract", "explain", "evaluate", "prove"), "reading"),
-    "verify": "comparing",
-    **dict.fromkeys(("inputs", "sizes"), "deploying"),
-    "profile": "profiling",
-    "cost": "costing",
-    "diff": "comparing",
-    **dict.fromkeys(("scan", "ops", "rule"), "scanning"),
-    **dict.fromkeys(("view", "serve"), "writing"),
-    **dict.fromkeys(("annotate", "report"), "writing"),
-    "simplify": "changing",
-    "free": "changing",
-    "generalize": "changing",
-    "fix": "changing",
+#: group of --help -> its commands and their files
+_GROUPS = {
+    "Inspect": {
+        "analyze": "reading",
+        "contract": "reading",
+        "why": "explaining",
+        "explain": "reading",
+        "evaluate": "reading",
+        "prove": "reading",
+        "cost": "costing",
+        "view": "writing",
+        "report": "writing",
+    },
+    "Check": {"check": "checking", "verify": "comparing", "diff": "comparing", "scan": "scanning"},
+    "Generate inputs and profiles": {"inputs": "deploying", "sizes": "deploying", "profile": "profiling"},
+    "Transform": {
+        "free": "changing",
+        "generalize": "changing",
+        "fix": "changing",
+        "simplify": "changing",
+        "annotate": "writing",
+    },
+    "Other": {"ops": "scanning", "rule": "scanning", "serve": "writing"},
 }
+_FILES = {name: file for commands in _GROUPS.values() for name, file in commands.items()}
 
 
 class Commands(OneLine, click.Group):
@@ -37,7 +43,7 @@ class Commands(OneLine, click.Group):
     command_class = Command
 
     def list_commands(self, ctx: click.Context | None = None) -> list[str]:
-        """Names of commands, in the order of typical use."""
+        """Names of the commands, by group."""
         return [*_FILES]
 
     def get_command(self, ctx: click.Context | None, cmd_name: str) -> click.Command | None:
@@ -47,6 +53,15 @@ class Commands(OneLine, click.Group):
         ):  # all, so that the nearest name can be suggested
             import_module(f".{_FILES[name]}", __package__)
         return self.commands.get(cmd_name)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands by group."""
+        found = {name: self.get_command(ctx, name) for name in _FILES}
+        width = max(map(len, found))
+        for title, names in _GROUPS.items():
+            with formatter.section(title):
+                rows = [(n, c) for n in names if (c := found[n]) is not None]
+                formatter.write_dl([(f"{n:{width}}", c.get_short_help_str(limit=70)) for n, c in rows])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -9,7 +9,7 @@ from enum import StrEnum
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from .limits import MAX_ERROR, PATIENCE, REDRAWN
+from .limits import MAX_ERROR, MIN_COLUMNS, PATIENCE, REDRAWN, UNLIMITED
 
 if TYPE_CHECKING:
     from ..expr import DimSyntaxError
@@ -54,12 +54,19 @@ def print_error(message: str) -> None:
     text = visible(" ".join(message.split("\n")))
     if len(text) > MAX_ERROR:
         text = f"{text[:MAX_ERROR]} … ({len(text):,} characters)"
-    if not sys.stderr.isatty():
+    if not sys.stderr.isatty() and len(text) + 7 <= _columns():
         print(f"error: {text}", file=sys.stderr)
         return
     from .layout import print_styled
 
-    print_styled([line(("error", "error: "), text)], terminal=True, stderr=True)
+    width = None if sys.stderr.isatty() else _columns()
+    print_styled([line(("error", "error: "), ("prose", text))], width=width, stderr=True)
+
+
+def _columns() -> int:
+    """Width of a pipe: COLUMNS if it is set, unlimited otherwise."""
+    given = os.environ.get("COLUMNS", "")
+    return max(int(given), MIN_COLUMNS) if given.isascii() and given.isdigit() and given != "0" else UNLIMITED
 
 
 def fail(message: str) -> NoReturn:
@@ -83,19 +90,25 @@ def fail_at(error: DimSyntaxError) -> NoReturn:
 
 
 def show(printed: Iterable[Printed]) -> None:
-    """Prints styled lines and tables: laid out on a terminal, else plain and not wrapped.
+    """Print styled lines and tables, wrapped at the width of the terminal, or at COLUMNS in a pipe if it is set.
 
-    NO_COLOR takes the colours and all styles away, FORCE_COLOR gives them to a pipe too.
+    NO_COLOR disables colors and all styles; FORCE_COLOR enables them in a pipe.
     """
-    forced = bool(os.environ.get("FORCE_COLOR"))
-    if not sys.stdout.isatty() and not forced:
-        from ..lines import plain
+    terminal = sys.stdout.isatty()
+    if terminal or os.environ.get("FORCE_COLOR"):
+        from .layout import print_styled
 
-        print(plain(printed))
+        print_styled(printed, width=None if terminal else _columns())
         return
-    from .layout import print_styled
+    from ..lines import plain
 
-    print_styled(printed, terminal=sys.stdout.isatty())
+    printed = list(printed)
+    text, width = plain(printed), _columns()
+    if any(len(one) > width for one in text.splitlines()):
+        from .layout import wrapped
+
+        text = wrapped(printed, width)
+    print(text)
 
 
 def print_text(text: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 from collections.abc import Iterable
@@ -22,10 +23,22 @@ _STYLES = {
 }  # fmt: skip
 
 
-def print_styled(printed: Iterable[Printed], *, terminal: bool, stderr: bool = False) -> None:
-    """Prints lines and tables in the width of the terminal; to a pipe without wrapping."""
-    width = None if terminal else UNLIMITED
-    console = Console(highlight=False, width=width, soft_wrap=False, stderr=stderr, color_system=colours())
+def print_styled(printed: Iterable[Printed], *, width: int | None, stderr: bool = False) -> None:
+    """Print lines and tables wrapped at `width`; None is the width of the terminal."""
+    _print(
+        printed,
+        Console(highlight=False, width=width, soft_wrap=False, stderr=stderr, color_system=colours()),
+    )
+
+
+def wrapped(printed: Iterable[Printed], width: int) -> str:
+    """Text without styles, wrapped at `width`."""
+    out = io.StringIO()
+    _print(printed, Console(file=out, highlight=False, width=width, soft_wrap=False, color_system=None))
+    return "\n".join(text.rstrip() for text in out.getvalue().splitlines())
+
+
+def _print(printed: Iterable[Printed], console: Console) -> None:
     for part in tables(printed):
         if not isinstance(part, list):
             console.print(_line(part, console.width))
@@ -41,8 +54,8 @@ def colours() -> Literal["auto"] | None:
 
 
 def _text(pieces: Line, width: int = UNLIMITED) -> Text:
-    """Rich text with styles, wrapped at this width."""
-    parts = ((text if style == "prose" else _short(text), _STYLES[style]) for style, text in pieces)
+    """Rich text with styles, wrapped at this width. Node paths that are longer are shortened in the middle."""
+    parts = ((text if style == "prose" else _short(text, width), _STYLES[style]) for style, text in pieces)
     made = Text.assemble(*parts, overflow="fold")
     made.rstrip()
     return _in_lines(made, width)
@@ -55,13 +68,28 @@ def _in_lines(text: Text, width: int) -> Text:
     return Text("\n", overflow="fold").join(text[begin:end] for begin, end in lines_of(text.plain, width))
 
 
-def _short(text: str) -> str:
-    """The text cut off at the end of a word, if it is long."""
-    return (
-        text
-        if len(text) <= MAX_EXPRESSION
-        else clipped(text, len(text[:MAX_EXPRESSION].rpartition(" ")[0]) + 2)
-    )
+def _short(text: str, width: int) -> str:
+    """The text cut off at the end of a word if it is long, with words that fit on the line."""
+    if len(text) > MAX_EXPRESSION:
+        text = clipped(text, len(text[:MAX_EXPRESSION].rpartition(" ")[0]) + 2)
+    if len(text) <= width:
+        return text
+    return " ".join(shortened(word, width) for word in text.split(" "))
+
+
+def shortened(name: str, width: int) -> str:
+    """A name of at most `width` columns: the middle parts of a path give way to an ellipsis."""
+    if cell_len(name) <= width:
+        return name
+    joints = [m.end() for m in _JOINTS.finditer(name) if m.end() < len(name)]
+    heads = [name[:at] for at in joints if cell_len(name[:at]) <= width // 3]
+    head = heads[-1] if heads else ""
+    tails = (name[at - 1 :] for at in joints if at > len(head))
+    for tail in tails:
+        if cell_len(head) + 1 + cell_len(tail) <= width:
+            return f"{head}…{tail}"
+    left = max(width // 3, 1)
+    return f"{name[:left]}…{name[len(name) - max(width - left - 1, 0) :]}"
 
 
 def _line(pieces: Line, width: int) -> RenderableType:
@@ -79,7 +107,8 @@ def _line(pieces: Line, width: int) -> RenderableType:
     indent = len(text.plain) - len(text.plain.lstrip())
     if not indent:
         return _text(pieces, width)
-    return Padding(_in_lines(text[indent:], width - indent), (0, 0, 0, indent))
+    text = _in_lines(_text(pieces, width - indent)[indent:], width - indent)
+    return Padding(text, (0, 0, 0, indent))
 
 
 def _table(rows: list[Row], width: int) -> Table | None:
@@ -87,7 +116,10 @@ def _table(rows: list[Row], width: int) -> Table | None:
     columns = list(zip(*([_text(c).plain for c in r.cells] for r in rows)))
     first = max(sum(cell_len(text) for _, text in r.cells[0]) for r in rows)
     widths = [max(map(cell_len, column)) for column in columns[1:]]
-    words = [max((cell_len(w) for text in column for w in text.split()), default=0) for column in columns[1:]]
+    words = [
+        max((min(cell_len(w), width // 2) for text in column for w in text.split()), default=0)
+        for column in columns[1:]
+    ]
     for _ in range(sum(widths, first + GAP * len(widths)) - width):
         loose = [i for i, (has, needs) in enumerate(zip(widths, words)) if has > needs]
         if not loose:

@@ -85,10 +85,44 @@ def test_help_of_every_command_has_an_example() -> None:
         assert f"shapesolve {name} " in text
 
 
-def test_the_commands_are_listed_whole_and_in_the_order_of_their_use() -> None:
-    listed = process("--help").stdout.partition("Commands:")[2].strip().splitlines()
-    assert listed[0].split()[0] == "analyze"
+def test_help_lists_every_command_whole_and_in_a_group() -> None:
+    listed = process("--help").stdout.partition("Inspect:")[2].splitlines()
+    commands = [row.split()[0] for row in listed if row.startswith("  ")]
+    assert commands == app.list_commands()
+    assert commands[0] == "analyze"
     assert not [row for row in listed if row.endswith("...")]
+    groups = [row for row in listed if row.endswith(":")]
+    assert groups == ["Check:", "Generate inputs and profiles:", "Transform:", "Other:"]
+
+
+def test_a_terminal_without_our_characters_gets_others() -> None:
+    env = {**os.environ, "PYTHONIOENCODING": "ascii:surrogateescape"}
+    done = subprocess.run(
+        [sys.executable, "-m", "shapesolve", "analyze", "examples/unet.onnx"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        env=env,
+        timeout=120,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "nodes - opset 17" in done.stdout
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+def test_ctrl_c_ends_a_command_with_130(tmp_path: Path) -> None:
+    module = tmp_path / "slow.py"
+    module.write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "shapesolve", "check", "--torch", "slow:make"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{tmp_path}"},
+        timeout=120,
+    )
+    assert done.returncode in (130, 2)  # 2 without PyTorch
+    assert "Traceback" not in done.stderr
 
 
 def test_help_loads_nothing_heavy() -> None:
