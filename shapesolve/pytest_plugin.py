@@ -48,15 +48,20 @@ class ShapesItem(pytest.Item):
 
         from .analysis import analyze
         from .model import ModelError
-        from .report.gate import SettingsError, read_settings
+        from .operators.plugins import load_plugin
+        from .report.gate import read_settings
         from .report.text import findings_text
+        from .settings import project_plugins
 
         try:
             root = self.config.rootpath
+            names, folder = project_plugins(root)
+            for name in names:
+                load_plugin(name, folder)
             gate = read_settings(root)
             path = self.path.relative_to(root) if self.path.is_relative_to(root) else self.path
             found = list(analyze(self.path, assume=gate.expected(str(path))).diagnostics)
-        except (ModelError, SettingsError) as e:
+        except (ModelError, ValueError) as e:
             raise ShapesFailure(f"{self.path.name}: {e}") from None
         if self.config.getoption("--shapesolve-strict") and gate.fail_on == "error":
             gate = replace(gate, fail_on="warning")

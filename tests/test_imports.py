@@ -20,6 +20,7 @@ CORE = {"expr", "model", "propagate", "lower", "operators", "solve"}
 EVERYTHING = CORE | {
     "arguments",
     "lines",
+    "settings",
     "explain",
     "analysis",
     "explorer",
@@ -31,6 +32,7 @@ EVERYTHING = CORE | {
 ALLOWED: dict[str, set[str]] = {
     "arguments": set(),
     "lazy": set(),
+    "settings": set(),
     "expr": {"arguments"},
     "model": {"expr"},
     "propagate": {"expr"},
@@ -42,7 +44,7 @@ ALLOWED: dict[str, set[str]] = {
     "collection": set(),
     "lines": set(),
     "analysis": CORE | {"arguments", "explain", "collection", "system"},
-    "report": CORE | {"explain", "analysis", "change", "deploy", "lines"},
+    "report": CORE | {"explain", "analysis", "change", "deploy", "lines", "settings"},
     "explorer": CORE | {"explain", "analysis", "deploy", "lines", "report", "system"},
     "change": CORE | {"arguments", "explain", "analysis", "collection", "lines"},
     "dynamic": CORE | {"arguments", "explain", "analysis", "change", "collection"},

@@ -9,7 +9,7 @@ from enum import StrEnum
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from .limits import MAX_ERROR, MIN_COLUMNS, PATIENCE, REDRAWN, UNLIMITED
+from .limits import MAX_ERROR, PATIENCE, REDRAWN, UNLIMITED
 
 if TYPE_CHECKING:
     from ..expr import DimSyntaxError
@@ -66,7 +66,7 @@ def print_error(message: str) -> None:
 def _columns() -> int:
     """Width of a pipe: COLUMNS if it is set, unlimited otherwise."""
     given = os.environ.get("COLUMNS", "")
-    return max(int(given), MIN_COLUMNS) if given.isascii() and given.isdigit() and given != "0" else UNLIMITED
+    return int(given) if given.isascii() and given.isdigit() and given != "0" else UNLIMITED
 
 
 def fail(message: str) -> NoReturn:

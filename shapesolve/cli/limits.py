@@ -9,4 +9,3 @@ MAX_EXPRESSION: Final = 600  # characters of an expression on a terminal (JSON i
 UNLIMITED: Final = 1_000_000  # columns of a pipe without COLUMNS: no wrapping
 PATIENCE: Final = 1.0  # seconds before progress is shown
 REDRAWN: Final = 0.2  # seconds between two drawings of progress
-MIN_COLUMNS: Final = 20  # columns; a narrower terminal wraps by itself

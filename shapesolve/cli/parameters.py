@@ -194,7 +194,8 @@ class Command(OneLine):
     """A command made from a function, whose parameters are inspected on demand."""
 
     def __init__(self, name: str | None, callback: Callable[..., Any], **attributes: Any) -> None:
-        super().__init__(name, callback=callback, **attributes | {"params": [*_parameters(callback)]})
+        params = [*_parameters(callback), *([] if name in _WITHOUT_MODELS else [_plugins()])]
+        super().__init__(name, callback=callback, **attributes | {"params": params})
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Writes the help of arguments, then of options."""
@@ -208,6 +209,39 @@ class Command(OneLine):
 
     def format_arguments(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Writes nothing, as `format_options` writes arguments."""
+
+
+#: commands that look at no operators
+_WITHOUT_MODELS = ("rule",)
+
+
+def _plugins() -> click.Option:
+    """The option that loads the user's rules, those of the project's settings included."""
+    return click.Option(
+        ["--plugin"],
+        metavar="MODULE",
+        multiple=True,
+        expose_value=False,
+        callback=_load_plugins,
+        help="Load rules of custom operators from a Python module; may be repeated.",
+    )
+
+
+def _load_plugins(ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]) -> None:
+    if ctx.resilient_parsing:
+        return
+    from ..settings import project_plugins
+
+    try:
+        named, folder = project_plugins()
+        if not named and not given:
+            return
+        from ..operators.plugins import load_plugin
+
+        for name, place in (*((n, folder) for n in named), *((n, Path.cwd()) for n in given)):
+            load_plugin(name, place)
+    except ValueError as e:
+        fail(str(e))
 
 
 class _Argument(click.Argument):

@@ -6,16 +6,18 @@ import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from ..expr import Cond, Dim, ge, parse_cond
 from ..expr.traverse import atoms_of
+from ..lower import Registry
 from ..lower.standard import stops_loading
 from ..model import Node
 from ..propagate.constraint import Constraint
 from . import declared, restriction, specialised
 from .finding import CODES, Conflict, Finding, Severity
-from .limits import MAX_LISTED
+from .limits import MAX_FOR_LIMITS, MAX_LISTED
 from .operands import SiteTracer, sides_of
 from .wording import is_short, operand_rows, quoted_conditions
 
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from .solved import Solved
 
 _RANK = {"error": 0, "warning": 1, "info": 2}
+#: names of axes, by rank
+_AXES = {1: "N", 2: "NC", 3: "NTC", 4: "NCHW", 5: "NCDHW"}
 _NOTE_CODES = {
     "unknown-op": "SS101",
     "declared": "SS102",
@@ -170,13 +174,20 @@ def _dead_branches(analysis: Solved) -> Iterator[Finding]:
     SS502=("info", "the analysis assumes the default value of an input that callers can override"),
 )
 def _notes(analysis: Solved) -> Iterator[Finding]:
+    suggested: dict[tuple[str, str], str] = {}
+    trials = iter(range(MAX_FOR_LIMITS // max(len(analysis.model.graph.nodes), 1)))
     for note in analysis.walk.state.notes:
         label = f"{note.prefix}{note.node.label}" if note.node else ""
         op_type = note.node.op_type if note.node else ""
         code = _NOTE_CODES.get(note.kind)
         if code is None:  # a conflict
             continue
-        help_ = _registration(note.node) if code == "SS101" and note.node else ""
+        help_ = ""
+        if code == "SS101" and note.node is not None:
+            key = (note.node.domain, note.node.op_type)
+            if key not in suggested:
+                suggested[key] = _registration(analysis, note.node, note.prefix, trials)
+            help_ = suggested[key]
         help_ = {"SS102": declared.HELP, "SS206": _DEAD}.get(code, help_)
         yield Finding(code, note.message, label, op_type, (label,) if label else (), help=help_)
 
@@ -205,12 +216,38 @@ def _unranked(analysis: Solved) -> Iterator[Finding]:
             yield Finding("SS103", title, label, node.op_type, (label,))
 
 
-def _registration(node: Node) -> str:
-    """Help text: the call that registers a rule for the operator."""
+def _registration(analysis: Solved, node: Node, prefix: str, trials: Iterator[int]) -> str:
+    """Help text: the line of Python that declares the operator's shapes. It was tried on this model."""
     domain = f", domain={node.domain!r}" if node.domain else ""
-    return (
-        f"register it: shapesolve.signature({node.op_type!r}, 'N C -> N C'{domain}) or @shapesolve.register"
-    )
+    for dims, _ in zip(_signatures(analysis, node, prefix), trials):
+        rules = Registry()
+        rules.signature(node.op_type, dims, domain=node.domain)
+        trial = analysis.again(rules=rules.over(analysis.request.rules), trial=True)
+        if not trial.stuck and not trial.contract.impossible:
+            call = f"shapesolve.signature({node.op_type!r}, {dims!r}{domain})"
+            return f"put {call} into a module, with its own output sizes, and pass it as --plugin MODULE"
+    return ""
+
+
+def _signatures(analysis: Solved, node: Node, prefix: str) -> Iterator[str]:
+    """Signatures that fit the ranks of a node's inputs: outputs like the first input, or of its rank."""
+    letters: dict[Dim, str] = {}
+
+    def named(name: str) -> list[str]:
+        shape = analysis.shapes.get(f"{prefix}{name}") if name else None
+        if shape is None:
+            return ["?"]
+        axes = _AXES.get(len(shape), "")
+        for d, letter in zip_longest(shape, axes):
+            if d not in letters:
+                letters[d] = letter if letter and letter not in letters.values() else f"D{len(letters)}"
+        return [letters[d] for d in shape] or ["."]
+
+    inputs = [named(name) for name in node.inputs]
+    first = inputs[0] if inputs and inputs[0] != ["?"] else []
+    for kept in dict.fromkeys((len(first), *range(min(2, len(first)), -1, -1))) if first else ():
+        out = [*first[:kept], *["_"] * (len(first) - kept)]
+        yield f"{', '.join(map(' '.join, inputs))} -> {', '.join([' '.join(out)] * len(node.outputs))}"
 
 
 def _size_text(size: Dim) -> str:

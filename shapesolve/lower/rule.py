@@ -178,7 +178,7 @@ class Rule:
 class Rules:
     """Rules by domain and operator, with a parent as fallback."""
 
-    __slots__ = ("_rules", "parent", "supply")
+    __slots__ = ("_rules", "parent", "seek", "supply")
 
     def __init__(
         self, parent: Rules | None = None, rules: dict[tuple[str, str], list[Rule]] | None = None
@@ -187,6 +187,8 @@ class Rules:
         self._rules: dict[tuple[str, str], list[Rule]] = {} if rules is None else rules
         #: called with a domain and an operator before it is looked up: adds what is known of it and not here yet
         self.supply: Callable[[str, str], None] | None = None
+        #: called for an operator that nothing else knows; returns True if there may be new rules
+        self.seek: Callable[[], bool] | None = None
 
     def add(self, rule: Rule) -> None:
         """Adds a rule; of those that cover a version the highest `since` wins, then the latest."""
@@ -206,6 +208,15 @@ class Rules:
         found = self._rules.get((canonical(domain), op_type), ())
         best = max([rule for rule in reversed(found) if rule.covers(version)], key=_rank, default=None)
         return best or (self.parent.lookup(domain, op_type, version) if self.parent else None)
+
+    def sought(self, domain: str, op_type: str, version: int) -> Rule | None:
+        """The rule for an operator that nothing else knows, from installed plugins; None if there is none."""
+        root = self
+        while root.parent is not None:
+            root = root.parent
+        if root.seek is None or not root.seek():
+            return None
+        return self.lookup(domain, op_type, version)
 
     def over(self, base: Rules) -> Rules:
         """A copy of these rules with `base` as the last fallback."""

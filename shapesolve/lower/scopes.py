@@ -30,7 +30,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..model import Node
-from .interface import misfit
+from .interface import find_schema, misfit
 from .rule import Rule
 
 
@@ -49,6 +49,12 @@ class Operators:
             return self._rules[key]
         version = opsets.get(node.domain, 1)
         rule = self.registry.lookup(node.domain, node.op_type, version)
+        if (
+            rule is None
+            and not self.is_local(node)
+            and find_schema(node.domain, node.op_type, version) is None
+        ):
+            rule = self.registry.sought(node.domain, node.op_type, version)
         if rule is not None and self.is_local(node):
             runs = not node.overload and rule.has_kernel
             rule = rule if runs and self.semantics == "onnxruntime" else None

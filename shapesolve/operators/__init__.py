@@ -61,6 +61,13 @@ def _supply(domain: str, op_type: str) -> None:
         _load(_FAMILY_OF[op_type])
 
 
+def _seek() -> bool:
+    """Load the rules of installed packages; return True if there may be new ones."""
+    from .plugins import load_installed
+
+    return load_installed()
+
+
 def default_registry() -> Registry:
     """The registry of all built-in operators."""
     _load(*_COMMON, *_SELDOM, *_BEYOND)
@@ -70,7 +77,7 @@ def default_registry() -> Registry:
 def with_built_in(registry: Rules | None) -> Rules:
     """The user's rules with the built-in ones as fallback, loaded at lookup."""
     _load(*_COMMON)
-    DEFAULT.supply = _supply
+    DEFAULT.supply, DEFAULT.seek = _supply, _seek
     return DEFAULT if registry is None else registry.over(DEFAULT)
 
 

@@ -6,6 +6,7 @@
     ignore = ["SS302"]
     limits = true                   # show size limits, such as the length of a table
     baseline = "shapes.baseline.json"
+    plugins = ["acme_ops"]          # modules with rules of custom operators, relative to this file
 
     [tool.shapesolve.models."exports/*.onnx"]
     expect = ["seq <= 512"]         # what callers of these models are known to keep to
@@ -29,6 +30,7 @@ from ..explain.diagnose import CODES
 from ..explain.finding import Severity
 from ..model.limits import MAX_TEXT
 from ..model.saving import write_atomically
+from ..settings import SettingsError, settings_table, texts
 
 if TYPE_CHECKING:
     from ..explain.finding import Finding
@@ -36,10 +38,6 @@ if TYPE_CHECKING:
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 #: limits that a model has by what it is made of: they stand in its contract, and are shown on request
 NATURAL_LIMITS = "SS403"
-
-
-class SettingsError(ValueError):
-    """Raised for an illegal setting; the message has the file and the key."""
 
 
 class Sifted(NamedTuple):
@@ -163,27 +161,13 @@ def read_settings(start: Path | None = None) -> Gate:
     Raises:
         SettingsError: it cannot be read, or a setting makes no sense.
     """
-    here = (start or Path()).resolve()
-    for folder in (here, *here.parents):
-        file = folder / "pyproject.toml"
-        if not file.is_file():
-            continue
-        import tomllib
-
-        try:
-            table = tomllib.loads(file.read_text("utf-8")).get("tool", {}).get("shapesolve")
-        except (OSError, ValueError) as e:
-            raise SettingsError(f"cannot read {file}: {e}") from None
-        if table is not None:
-            return _gate(table, file)
-    return Gate()
+    found = settings_table(start)
+    return Gate() if found is None else _gate(*found)
 
 
-def _gate(table: object, file: Path) -> Gate:
+def _gate(table: Mapping[str, object], file: Path) -> Gate:
     where = f"{file} [tool.shapesolve]"
-    if not isinstance(table, dict):
-        raise SettingsError(f"{where} is not a table")
-    known = ("fail-on", "select", "ignore", "limits", "baseline", "models")
+    known = ("fail-on", "select", "ignore", "limits", "baseline", "models", "plugins")
     for key in table:
         if key not in known:
             near = get_close_matches(str(key), known, 1)
@@ -192,8 +176,8 @@ def _gate(table: object, file: Path) -> Gate:
             )
     gate = Gate(
         _severity(table.get("fail-on", "error"), f"{where}: fail-on"),
-        _codes(_texts(table.get("select", []), f"{where}: select"), f"{where}: select"),
-        _codes(_texts(table.get("ignore", []), f"{where}: ignore"), f"{where}: ignore"),
+        _codes(texts(table.get("select", []), f"{where}: select"), f"{where}: select"),
+        _codes(texts(table.get("ignore", []), f"{where}: ignore"), f"{where}: ignore"),
         _flag(table.get("limits", False), f"{where}: limits"),
         expect=_expectations(table.get("models", {}), where),
     )
@@ -213,14 +197,8 @@ def _expectations(models: object, where: str) -> dict[str, tuple[str, ...]]:
     for pattern, table in models.items():
         if not isinstance(table, dict) or set(table) - {"expect"}:
             raise SettingsError(f'{where}: models."{pattern}" holds expect = [...] and nothing else')
-        out[pattern] = tuple(_texts(table.get("expect", []), f'{where}: models."{pattern}".expect'))
+        out[pattern] = tuple(texts(table.get("expect", []), f'{where}: models."{pattern}".expect'))
     return out
-
-
-def _texts(given: object, where: str) -> list[str]:
-    if not isinstance(given, list) or not all(isinstance(item, str) for item in given):
-        raise SettingsError(f"{where} is a list of texts")
-    return list(given)
 
 
 def _flag(given: object, where: str) -> bool:

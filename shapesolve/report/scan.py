@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..lines import Printed, line, row
+from ..operators.plugins import load_plugin, named_plugins
 from .json import finding_data
 
 if TYPE_CHECKING:
@@ -176,7 +177,15 @@ def _pool(workers: int) -> ProcessPoolExecutor:
         context = get_context("forkserver")
         context.set_forkserver_preload(["__main__", __name__, f"{__package__}.scan_worker"])
     # what is there before the first model is no garbage: collections need not look at it
-    return ProcessPoolExecutor(workers, mp_context=context, initializer=gc.freeze)
+    return ProcessPoolExecutor(
+        workers, mp_context=context, initializer=_start_worker, initargs=(named_plugins(),)
+    )
+
+
+def _start_worker(plugins: Sequence[tuple[str, str]]) -> None:
+    for name, folder in plugins:
+        load_plugin(name, Path(folder))
+    gc.freeze()
 
 
 def _size(file: str) -> int:

@@ -161,7 +161,7 @@ def test_an_expectation_that_the_model_contradicts_is_an_error(project: Path) ->
     [
         ("failon = 1", "did you mean 'fail-on'"),
         ('fail-on = "loud"', "is error, warning or info"),
-        ("select = 3", "is a list of texts"),
+        ("select = 3", "must be a list of strings"),
         ('select = ["XY"]', "no code is or begins with 'XY'"),
         ("baseline = 1", "baseline is a file name"),
         ('models = {"a" = {expects = []}}', "holds expect"),
