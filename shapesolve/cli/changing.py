@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from ..expr.sizes import sizes_text
+from ..lines import line
 from .app import app
-from .console import fail, print_raw, print_text, refuse
+from .console import fail, print_raw, print_text, refuse, show
 from .options import AsJson, Model, end, sizes_of
 from .parameters import Argument, Option
-from .writing import Out, Weights
+from .writing import Out, Weights, contract_text, interface_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
 
     from ..analysis import Analysis
     from ..change.simplify import Simplified
+    from ..dynamic.request import DynamicRequest
     from ..dynamic.verify import Run
+    from ..lines import Printed
     from ..model import Model as Read
 
 
@@ -90,7 +93,8 @@ def generalize(
         fail(str(e))
     except OSError as e:
         fail(f"cannot write {output}: {e.strerror or e}")
-    contract = [str(term) for term in analyze(changed).contract]
+    dynamic = analyze(changed)
+    contract = [str(term) for term in dynamic.contract]
     rests = [
         {v.name: [d.dim_value for d in v.type.tensor_type.shape.dim] for v in e.proto.graph.input}
         for e in exports
@@ -108,14 +112,18 @@ def generalize(
         }
         print_raw(envelope("generalize", data))
         return
-    for run in runs:
-        print_text(
-            f"{', '.join(f'{n} = {s}' for n, s in run.sizes.items())}: as the export, largest difference {run.difference:.2g}"
-        )
-    if skipped:
-        print_text(f"not run: {skipped}")
-    print_text(f"rests on {len(exports)} exports; contract: {', '.join(contract) or 'every input size runs'}")
-    print_text(f"wrote {output}")
+    told = f"{contract_text(dynamic)}; wrote {output}"
+    show(
+        [
+            interface_line(dynamic),
+            *_run_lines(runs, skipped),
+            line(("good", "proved: "), _AS_EXPORTS.format(len(exports))),
+        ]
+    )
+    print_text(told)
+
+
+_AS_EXPORTS = "the shapes of all {} exports at their sizes"
 
 
 def _verify_exports(exports: Sequence[Read], changed: ModelProto) -> list[Run]:
@@ -153,8 +161,10 @@ def free(
 
         shapesolve free fixed.onnx --dim 'images[0]=batch' -o dynamic.onnx --verify
     """
+    from ..analysis import analyze
     from ..change.refused import Refused
     from ..dynamic.free_model import freed
+    from ..dynamic.request import asked
     from ..model import ModelError, read_model
     from ..model.saving import with_weights
     from ..report.annotate_file import save_changed
@@ -182,13 +192,32 @@ def free(
 
         print_raw(envelope("free", {"output": str(output), "runs": [asdict(run) for run in runs]}))
         return
-    for run in runs:
-        sizes = sizes_text(run.sizes)
-        if run.difference is None:
-            print_text(f"{sizes}: runs, with the shapes that are proved")
-        else:
-            print_text(f"{sizes}: the same as the original, largest difference {run.difference:.2g}")
+    request = asked([original], dims)
+    show([interface_line(analyze(changed)), *_free_lines(request), *_run_lines(runs, "")])
     print_text(f"wrote {output}")
+
+
+def _free_lines(request: DynamicRequest) -> Iterator[Printed]:
+    """What was proved of the names that were made dynamic."""
+    rows = [name for name in request.baked if name in request.rows]
+    if rows:
+        yield line(("good", "proved: "), f"items of {' and of '.join(rows)} are independent")
+    others = [f"{name} (was {size})" for name, size in request.baked.items() if name not in request.rows]
+    if others:
+        yield line(("good", "proved: "), f"no stored value depends on {', '.join(others)}")
+
+
+def _run_lines(runs: Sequence[Run], skipped: str) -> Iterator[Printed]:
+    """Sizes at which the models were run, and the largest difference of their outputs."""
+    if skipped:
+        yield line(("warning", "not run: "), skipped)
+    compared = [run.difference for run in runs if run.difference is not None]
+    if compared:
+        at = "; ".join(sizes_text(run.sizes) for run in runs if run.difference is not None)
+        yield line(("good", "ran: "), f"same outputs, largest difference {max(compared):.2g} (at {at})")
+    alone = [sizes_text(run.sizes) for run in runs if run.difference is None]
+    if alone:
+        yield line(("good", "ran: "), f"shapes as proved (at {'; '.join(alone)})")
 
 
 def _verify(original: ModelProto, changed: ModelProto, dims: Mapping[str, str]) -> list[Run]:
@@ -282,6 +311,9 @@ def fix(
     )
 
 
+_WHERE = {"simplify": "every accepted size", "fix": "these sizes"}
+
+
 def _change(
     command: str,
     model: Path,
@@ -319,7 +351,11 @@ def _change(
         return analysis
     if explain and done.removed:
         print_text("\n".join(map(str, done.removed)))
-    print_text(f"wrote {output}: {done.before:,} nodes became {done.after:,}, Constant nodes apart")
+    proved = (
+        "nothing, as no input sizes run" if analysis._solved.stuck else f"same outputs at {_WHERE[command]}"
+    )
+    show([interface_line(analysis), line(("good", "proved: "), proved)])
+    print_text(f"wrote {output}: {done.before:,} nodes became {done.after:,}, Constant nodes not counted")
     given = _overridable(done.model)
     if given:
         many = len(given) > 1

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from threading import Event, Thread
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 from .limits import MAX_ERROR, PATIENCE, REDRAWN, UNLIMITED
 
@@ -54,13 +54,25 @@ def print_error(message: str) -> None:
     text = visible(" ".join(message.split("\n")))
     if len(text) > MAX_ERROR:
         text = f"{text[:MAX_ERROR]} … ({len(text):,} characters)"
-    if not sys.stderr.isatty() and len(text) + 7 <= _columns():
-        print(f"error: {text}", file=sys.stderr)
-        return
-    from .layout import print_styled
+    _show([line(("error", "error: "), ("prose", text))], sys.stderr)
 
-    width = None if sys.stderr.isatty() else _columns()
-    print_styled([line(("error", "error: "), ("prose", text))], width=width, stderr=True)
+
+def _show(printed: Sequence[Printed], stream: TextIO) -> None:
+    """Print to stdout or stderr: laid out on a terminal, plain in a pipe, wrapped at COLUMNS if it is set."""
+    terminal = stream.isatty()
+    if terminal or (os.environ.get("FORCE_COLOR") and stream is sys.stdout):
+        from .layout import print_styled
+
+        print_styled(printed, width=None if terminal else _columns(), stderr=stream is sys.stderr)
+        return
+    from ..lines import plain
+
+    text, width = plain(printed), _columns()
+    if any(len(one) > width for one in text.splitlines()):
+        from .layout import wrapped
+
+        text = wrapped(printed, width)
+    print(text, file=stream)
 
 
 def _columns() -> int:
@@ -94,21 +106,7 @@ def show(printed: Iterable[Printed]) -> None:
 
     NO_COLOR disables colors and all styles; FORCE_COLOR enables them in a pipe.
     """
-    terminal = sys.stdout.isatty()
-    if terminal or os.environ.get("FORCE_COLOR"):
-        from .layout import print_styled
-
-        print_styled(printed, width=None if terminal else _columns())
-        return
-    from ..lines import plain
-
-    printed = list(printed)
-    text, width = plain(printed), _columns()
-    if any(len(one) > width for one in text.splitlines()):
-        from .layout import wrapped
-
-        text = wrapped(printed, width)
-    print(text)
+    _show(list(printed), sys.stdout)
 
 
 def print_text(text: str) -> None:

@@ -50,7 +50,7 @@ def cost(
 ) -> None:
     """Cost of a model: operations, parameters, memory.
 
-    As expressions in the input sizes, with numbers where sizes are given. The peak holds every tensor from the node that
+    As formulas of the input sizes, or as numbers at the sizes of --at. The peak holds every tensor from the node that
     makes it to the last one that reads it, each in memory of its own; "shared" lets views lie in their input, and outputs be
     written over an input that nothing reads later. Exit code 1 when nothing fits into --max-memory, or no sizes run. Examples:
 
@@ -76,6 +76,7 @@ def cost(
             numbers = c.decided(sizes)
         if max_memory is not None:
             fit = c.fit(bytes_in(max_memory), of or _left(c, sizes, "--max-memory"), sizes, reuse=reuse)
+            numbers = c.decided(fit.sizes)
         if plot is not None:
             drawn = c.plot(of or _left(c, sizes, "--plot"), sizes)
     except NoSizes as e:
@@ -87,7 +88,7 @@ def cost(
     if json:
         _show_json(c, numbers, fit)
     else:
-        _show_text(c, sizes, numbers, fit, by, depth)
+        _show_text(c, sizes if fit is None else dict(fit.sizes), numbers, fit, by, depth)
     end(a)
 
 
@@ -119,6 +120,7 @@ def _show_text(
     cost: Cost, sizes: dict[str, int], numbers: Mapping[str, int], fit: Fit | None, by: str, depth: int
 ) -> None:
     from ..deploy.cost_text import columns, fit_text, left_out, table
+    from ..expr.sizes import sizes_text
     from ..lines import line, row
 
     lines = left_out(cost)
@@ -129,6 +131,7 @@ def _show_text(
     if by != "total":
         known = cost.known(sizes) if sizes else None
         lines += ["", *table(cost.nodes if by == "node" else cost.scopes(depth), known)]
-    if fit is not None:
-        lines += ["", *fit_text(fit)]
-    show([*(row(*cells) for cells in columns(cost, numbers)), *map(line, lines)])
+    above = [*fit_text(fit), ""] if fit is not None else []
+    if fit is None and numbers.keys() & {"macs", "peak"}:
+        above = [f"at {sizes_text(sizes)}"]
+    show([*map(line, above), *(row(*cells) for cells in columns(cost, numbers)), *map(line, lines)])

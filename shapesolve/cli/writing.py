@@ -6,12 +6,16 @@ import re
 import tempfile
 import webbrowser
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
+from ..lines import Line, line
 from .app import app
-from .console import Progress, fail, print_raw, print_text
+from .console import Progress, fail, print_raw, print_text, show
 from .options import Assume, Bind, Broadcast, Model, end, find, load, page_title, write_file
 from .parameters import Option
+
+if TYPE_CHECKING:
+    from ..analysis import Analysis
 
 
 @app.command()
@@ -92,6 +96,31 @@ Weights = Annotated[
 ]
 
 
+def interface_line(analysis: Analysis) -> Line:
+    """``image [batch, 3, 32, 32] -> logits [batch, 10]``."""
+    from ..explain.names import grouped
+    from ..report.limits import MAX_NAMES
+    from ..report.text import shown_shapes
+
+    def side(names: list[str]) -> str:
+        groups = grouped(names, shown_shapes(analysis, names), analysis.dtypes)
+        more = sum(g.more for g in groups) + sum(1 for _ in groups[MAX_NAMES:])
+        text = ", ".join(f"{g.name} {g.shape}" for g in groups[:MAX_NAMES])
+        return f"{text} and {more} more" if more else text
+
+    outputs = [name for name, _ in analysis.model.graph.outputs]
+    return line(("shape", side([*analysis.inputs])), ("dim", " -> "), ("shape", side(outputs)))
+
+
+def contract_text(analysis: Analysis) -> str:
+    """The contract in one line."""
+    return (
+        f"sizes must satisfy {', '.join(map(str, analysis.contract))}"
+        if analysis.contract
+        else "every size runs"
+    )
+
+
 @app.command()
 def annotate(
     model: Model,
@@ -134,7 +163,10 @@ def annotate(
         fail(str(e))
     except OSError as e:
         fail(f"cannot write {output}: {e.strerror or e}")
-    print_text(f"wrote {output}")
+    names = [n for n in a.dtypes if n]
+    known = sum(n in a.shapes for n in names)
+    show([interface_line(a)])
+    print_text(f"wrote {output}: {known:,} of {len(names):,} tensors have a shape")
     end(a)
 
 

@@ -43,20 +43,41 @@ def bytes_in(text: str) -> int:
     return int(found)
 
 
+def memory_text(n: int) -> str:
+    """A number of bytes in the binary units of memory: ``1.50 GiB``."""
+    k = 0
+    while k + 1 < len(_UNITS) and abs(n) >= (999.5 if k else 1024) * 1024**k:
+        k += 1
+    return f"{n / 1024**k:.3g} {_UNITS[k][0].upper()}iB" if k else f"{n:,} B"
+
+
 def totals(cost: Figures, numbers: Mapping[str, int]) -> list[tuple[str, str, str]]:
     """Rows of totals: name, expression, and number if known."""
 
-    def number(name: str, unit: str = "B") -> str:
-        return human(numbers[name], unit).rstrip() if name in numbers else ""
+    def count(name: str) -> str:
+        return human(numbers[name], "").rstrip() if name in numbers else ""
+
+    def size(name: str) -> str:
+        return memory_text(numbers[name]) if name in numbers else ""
 
     return [
-        ("parameters", f"{cost.parameters:,}", human(cost.parameter_bytes)),
-        ("MACs", str(cost.macs), number("macs", "")),
-        ("FLOPs", str(cost.flops), number("flops", "")),
-        ("activations", str(cost.activation_bytes), number("activation_bytes")),
-        ("peak", str(cost.peak), number("peak")),
-        ("  reused", str(cost.peak_reused), number("peak_reused")),
+        ("parameters", f"{cost.parameters:,}", memory_text(cost.parameter_bytes)),
+        ("MACs", str(cost.macs), count("macs")),
+        ("FLOPs", str(cost.flops), count("flops")),
+        ("activations", str(cost.activation_bytes), size("activation_bytes")),
+        ("peak", str(cost.peak), size("peak")),
+        ("  reused", str(cost.peak_reused), size("peak_reused")),
     ]
+
+
+#: what a figure is, beside its number
+_MEANINGS = {
+    "MACs": "",
+    "FLOPs": "",
+    "activations": "all tensors that nodes make",
+    "peak": "the most that is held at once",
+    "  reused": "if buffers are shared",
+}
 
 
 def as_text(cost: Figures) -> str:
@@ -65,24 +86,27 @@ def as_text(cost: Figures) -> str:
 
 
 def columns(cost: Figures, numbers: Mapping[str, int]) -> list[tuple[str, str, str]]:
-    """Rows of totals as columns of text: name, number, expression."""
-    rows = totals(cost, numbers)
+    """Rows of totals as columns of text: name, then the number with its meaning, or the expression."""
+    rows = [
+        (name, value, _MEANINGS.get(name, text) if value else text)
+        for name, text, value in totals(cost, numbers)
+    ]
     if "peak" in numbers:
-        rows.append(("memory", "parameters + peak", human(cost.parameter_bytes + numbers["peak"])))
-    return [(f"{name:<11}", f"{value:>10}", text) for name, text, value in rows]
+        rows.append(("memory", memory_text(cost.parameter_bytes + numbers["peak"]), "parameters + peak"))
+    return [(f"{name:<11}", f"{value:>10}", text) for name, value, text in rows]
 
 
 def fit_text(fit: Fit) -> list[str]:
     """Text of `Fit`: the largest size that fits, and memory at the next one."""
     others = sizes_text(fit.sizes, (n for n in fit.sizes if n != fit.symbol))
     lines = [
-        f"fits    {fit.symbol} = {fit.size} takes {fit.memory:,} bytes{f' ({others})' if others else ''}"
+        f"fits    {fit.symbol} = {fit.size} takes {memory_text(fit.memory)}{f' ({others})' if others else ''}"
     ]
     if fit.above is None or fit.memory_above is None:
         return [*lines, f"        none of the next 4,096 sizes of {fit.symbol} is accepted"]
     return [
         *lines,
-        f"        {fit.symbol} = {fit.above}, the next accepted size, takes {fit.memory_above:,} bytes",
+        f"        {fit.symbol} = {fit.above}, the next accepted size, takes {memory_text(fit.memory_above)}",
     ]
 
 
@@ -107,7 +131,7 @@ def table(rows: Sequence[NodeCost | ScopeCost], sizes: dict[str, int] | None) ->
         if d is None:
             return "?"
         n = None if sizes is None else d.evaluate(sizes)
-        return str(d) if n is None else human(n, unit)
+        return str(d) if n is None else human(n, unit) if not unit else memory_text(n)
 
     cells = [(f"{r.parameters:,}", cell(r.flops, ""), cell(r.bytes), cell(r.live), _name(r)) for r in rows]
     heads = ("parameters", "FLOPs", "makes", "holds", "")

@@ -36,7 +36,7 @@ def test_a_size_that_data_decides_may_be_given_and_what_does_not_depend_on_it_is
     output, data = told("--at", "N=10")
     assert c.decided({"N": 10}) == {n: getattr(c.at({"N": 10, "num": 3}), n) for n in c.decided({"N": 10})}
     rows = {line.split()[0]: line.split()[1:] for line in output.splitlines()}
-    assert rows["peak"][:2] == ["12", "kB"]
+    assert rows["peak"][:2] == ["11.8", "KiB"]
     assert rows["activations"][0] == "8*num"
     assert "other numbers need more sizes: num" in output
     assert data["at"]["peak"] == c.at({"N": 10, "num": 8}).peak == c.at({"N": 10, "num": 0}).peak
