@@ -6,25 +6,22 @@ Whatever is returned was asked of `Analysis.check_inputs` first. Candidates come
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from math import prod
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-from ..expr import Cond, Dim, Shape, eq, ge, le, symbol
+from ..expr import Cond, Dim, Shape, eq, ge, symbol
 from ..expr.nearest import meant
 from ..expr.sizes import sizes_text
 from ..lazy import cached_property
 from ..lower.reads import TARGET
 from ..lower.types import Tensor
-from ..solve.engine import Engine
-from ..solve.sizes import LIKELY, SizeFinder
-from .limits import FARTHEST, MAX_DRAWS, MAX_ELEMENTS
+from ..solve.sizes import LIKELY, Side, SizeFinder
+from .limits import MAX_DRAWS, MAX_ELEMENTS
 
 if TYPE_CHECKING:
     from ..analysis import Analysis
     from ..solve.contract.contract import Term
-
-Side = Literal["above", "below", "both"]
 
 
 class NoSizes(ValueError):
@@ -91,12 +88,16 @@ class Sizes:
 
     def accepted(self, sizes: Mapping[str, int]) -> bool:
         """True if the model accepts inputs of these sizes."""
-        if any(cond.evaluate(sizes) is False for cond in self.also):
-            return False
-        if self.analysis.contract.holds(sizes) is False:  # quicker: a violation is traced to its nodes
-            return False
-        shapes = self.shapes(sizes)
-        return shapes is not None and not self.analysis.check_inputs(shapes)
+        return self._finder.accepts({n: sizes[n] for n in self.names})
+
+    @cached_property
+    def _finder(self) -> SizeFinder:
+        fixed = [eq(symbol(name), size) for name, size in self.fixed.items() if name in self.names]
+        finder = self.analysis._solved.finder([*self.also, *fixed], floor=self.least)
+        runs = finder.judge
+        assert runs is not None
+        finder.judge = lambda sizes: self.shapes(sizes) is not None and runs(sizes)
+        return finder
 
     def can_be_tried(self, sizes: Mapping[str, int]) -> bool:
         """True if a run at these sizes has no tensor too large, and no size of 0 that may make it fail."""
@@ -184,11 +185,11 @@ class Sizes:
     # ------------------------------------------------------------------ the nearest ones
 
     def nearest(self, wanted: Mapping[str, int], side: Side = "both") -> dict[str, int]:
-        """The accepted sizes closest to the wanted ones: smallest largest change, then each change in turn.
+        """Return the accepted sizes closest to the wanted ones, as a person would choose them (see `SizeFinder.nearest`).
 
         Args:
-            wanted: a size for each name; what is left out may be anything, and is taken as small as will do.
-            side: whether sizes may only grow (`above`), only shrink (`below`), or both.
+            wanted: Sizes by name; the others may be anything, and are as small as possible.
+            side: Whether sizes may only grow (`above`), only shrink (`below`), or both.
 
         Raises:
             NoSizes: none were found.
@@ -203,10 +204,8 @@ class Sizes:
             raise NoSizes(
                 f"{sizes_text(moved)} in every run, which is not {side} {sizes_text(wanted, moved)}"
             )
-        if self.accepted(start):
-            return start
-        open_names = [n for n in self.names if n not in wanted and n not in self.fixed]
-        found = self._solved(start, side, open_names)
+        found = self._finder.completed({**wanted, **self.fixed}, self.likely)
+        found = found or self._finder.nearest({**self.likely, **wanted, **self.fixed}, side)
         if found is None:
             alone = self._broken_terms(self.fixed)  # whatever the others are
             reasons = "; ".join((_must_hold(alone) or self.broken(start))[:3])
@@ -240,60 +239,7 @@ class Sizes:
         """Accepted sizes that include the wanted ones, the others as small as possible; None if not found."""
         if self._elsewhere(wanted):
             return None
-        start = self._start(wanted)
-        if self.accepted(start):
-            return start
-        held = {**{n: size for n, size in start.items() if n in wanted}, **self.fixed}
-        left = [n for n in self.names if n not in held]
-        return Sizes(self.analysis, held, also=self.also)._solved(start, "above", left) if left else None
-
-    def _solved(
-        self, start: Mapping[str, int], side: Side, open_names: Collection[str] = ()
-    ) -> dict[str, int] | None:
-        """`nearest`, by the solver. It minimizes the radius, then the move of each size in turn.
-
-        `open_names` may take any size from `start` on; they are made small last.
-        """
-        engine = Engine(self.analysis._solved.rlimit)
-        contract = self.contract
-        free = [n for n in self.names if n not in self.fixed and n not in open_names]
-        pinned = [c for n in self.names if n in self.fixed for c in self._within(n, start[n], 0, "both")]
-
-        def solve(reaches: Mapping[str, int]) -> dict[str, int] | None:
-            sides: dict[str, Side] = dict.fromkeys(open_names, "above")
-            near = [c for n, r in reaches.items() for c in self._within(n, start[n], r, sides.get(n, side))]
-            answer = engine.satisfiable([*contract, *pinned, *near])
-            if not answer.sat or answer.model is None:
-                return None
-            sizes = {**start, **{n: answer.model.get(n, start[n]) for n in (*free, *open_names)}}
-            return sizes if self.accepted(sizes) else None
-
-        anywhere = dict.fromkeys(open_names, FARTHEST)
-        best, reach = None, 1
-        while best is None and reach <= (FARTHEST if free else 1):
-            reach *= 4
-            best = solve({**dict.fromkeys(free, reach), **anywhere})
-        if best is None:
-            return None
-        low = 0
-        while low < reach and free:  # the least common reach
-            middle = (low + reach) // 2
-            found = solve({**dict.fromkeys(free, middle), **anywhere})
-            low, reach, best = (low, middle, found) if found else (middle + 1, reach, best)
-        reaches = {**dict.fromkeys(free, reach), **anywhere}
-        for name in (*free, *open_names):  # then the least of each
-            low, high = 0, abs(best[name] - start[name])
-            while low < high:
-                middle = (low + high) // 2
-                found = solve({**reaches, name: middle})
-                low, high, best = (low, middle, found) if found else (middle + 1, high, best)
-            reaches[name] = high
-        return best
-
-    def _within(self, name: str, size: int, reach: int, side: Side) -> Iterator[Cond]:
-        symbol = self.analysis.symbols[name]
-        yield ge(symbol, max(min(self.least, size), size - (0 if side == "above" else reach)))
-        yield le(symbol, size + (0 if side == "below" else reach))
+        return self._finder.completed({**wanted, **self.fixed}, self.likely)
 
     # ------------------------------------------------------------------ draws
 

@@ -116,7 +116,8 @@ def test_what_nobody_asked_to_be_empty_is_not() -> None:
     (found,) = ss.profile(a, {"batch": 1}, min={"seq": 0})
     assert found.min["seq"] == 0
     assert Sizes(a, {"batch": 1}, least=1).nearest({"seq": 2}) == {"seq": 9, "batch": 1}
-    assert Sizes(a, {"batch": 1}).nearest({"seq": 2}) == {"seq": 0, "batch": 1}
+    assert Sizes(a, {"batch": 1}).nearest({"seq": 2}) == {"seq": 9, "batch": 1}
+    assert Sizes(a, {"batch": 1}).nearest({"seq": 2}, "below") == {"seq": 0, "batch": 1}
 
 
 def test_a_corner_that_is_refused_is_named_with_its_term() -> None:
