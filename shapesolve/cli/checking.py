@@ -153,7 +153,8 @@ def gate_of(
     limits: bool = False,
 ) -> Gate:
     """Gate settings of the project, overridden by command line options."""
-    from ..report.gate import SettingsError, read_settings
+    from ..report.gate import read_settings
+    from ..settings import SettingsError
 
     try:
         return read_settings().changed(fail_on, select, ignore, baseline, limits)

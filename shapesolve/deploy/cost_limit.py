@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..lazy import cached_property
-from ..propagate import budget
+from ..solve.sizes import SizeFinder
 from .limits import MAX_DIPS
 from .sizes import NoSizes, Sizes
 
@@ -63,20 +63,16 @@ class Line:
 
     def accepted(self, size: int) -> dict[str, int] | None:
         """Accepted sizes of all symbols with this one; None if there are none."""
-        sizes = {**self.given, self.symbol: size}
-        if self.analysis.contract.holds(sizes) is False:
-            return None
-        return self.analysis._solved.completed(sizes)
+        return self._finder.completed({**self.given, self.symbol: size})
 
     def next(self, size: int, step: int = 1) -> int | None:
         """The first accepted size from `size` on, ascending or (`step` -1) descending; None if none is near."""
-        low, high = self.bounds
-        for n in range(size, size + step * budget.MAX_AHEAD, step):
-            if n < low or (high is not None and n > high):
-                return None
-            if self.accepted(n) is not None:
-                return n
-        return None
+        found = self._finder.next(self.symbol, {**self.given, self.symbol: size}, step)
+        return None if found is None else found[self.symbol]
+
+    @cached_property
+    def _finder(self) -> SizeFinder:
+        return self.analysis._solved.finder()
 
     @cached_property
     def bounds(self) -> tuple[int, int | None]:

@@ -17,8 +17,9 @@ from ..expr.sizes import sizes_text
 from ..lazy import cached_property
 from ..lower.types import Tensor
 from ..solve.engine import Engine
+from ..solve.sizes import Side
 from .limits import MAX_PROFILES
-from .sizes import NoSizes, Side, Sizes
+from .sizes import NoSizes, Sizes
 
 SizesByName = Mapping[str, int]
 _SIDES: tuple[Side, ...] = ("above", "both")
@@ -247,7 +248,7 @@ class _Corners:
         bounds = self._within([*tops, *others], least, tops) + self._exactly(self.any.fixed)
         for name, size in others.items():  # they stay where they are, if they can
             stays = ge(self.analysis.symbols[name], size)
-            if self._model([*bounds, stays]) is not None:
+            if self.engine.satisfiable([*self.any.contract, *bounds, stays]).sat:
                 bounds.append(stays)
         found: list[Profile] = []
         for name in list(tops)[:MAX_PROFILES]:
@@ -276,32 +277,15 @@ class _Corners:
         return self._within(sizes, sizes, sizes)
 
     def _extreme(self, bounds: list[Cond], order: Iterable[str], tops: SizesByName) -> dict[str, int] | None:
-        """Accepted sizes within bounds, each symbol in turn as large (or small) as possible. Each name in turn has the
-        greatest size that is left where it is in `tops`, which says what it is at most, and the smallest otherwise.
-        """
-        given = [*self.any.contract, *bounds]
-        known = self._model(given)
-        if known is None:
-            return None
+        """Accepted sizes within bounds: each name in turn as large as possible if it is in `tops`, else as small."""
+        finder = self.analysis._solved.finder([*self.any.also, *self._exactly(self.any.fixed), *bounds])
+        part: dict[str, int] = {}
         for name in order:
-            size, up = known[name], name in tops
-            low, high = (size, tops[name]) if up else (0, size)
-            while low < high:
-                middle = (low + high + up) // 2
-                better = self._model([*given, (ge if up else le)(self.analysis.symbols[name], middle)])
-                if better is None:
-                    low, high = (low, middle - 1) if up else (middle + 1, high)
-                else:
-                    low, high = (better[name], high) if up else (low, better[name])
-                    known = better
-            given += self._exactly({name: known[name]})
-        return known if self.any.accepted(known) else None
-
-    def _model(self, conds: list[Cond]) -> dict[str, int] | None:
-        answer = self.engine.satisfiable(conds)
-        if not answer.sat or answer.model is None:
-            return None
-        return {n: answer.model.get(n, self.any.fixed.get(n, 1)) for n in self.any.names}
+            found = finder.extreme(name, 1 if name in tops else -1, part)
+            if found is None:
+                return None
+            part[name] = found[name]
+        return finder.completed({**self.any.fixed, **part})
 
     # ------------------------------------------------------------------ conditions within a range
 

@@ -225,7 +225,7 @@ def _registration(analysis: Solved, node: Node, prefix: str, trials: Iterator[in
         trial = analysis.again(rules=rules.over(analysis.request.rules), trial=True)
         if not trial.stuck and not trial.contract.impossible:
             call = f"shapesolve.signature({node.op_type!r}, {dims!r}{domain})"
-            return f"put {call} into a module, with its own output sizes, and pass it as --plugin MODULE"
+            return f"save {call} in my_ops.py, with the real output sizes, and add --plugin my_ops"
     return ""
 
 

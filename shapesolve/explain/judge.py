@@ -85,7 +85,9 @@ def judge(a: Solved, stated: str | Cond | tuple[Dim, Dim]) -> Proof:
         return Unknown(reason=_NOTHING_RUNS)
     proof = a.prover.prove(claim.cond, claim.sides)
     if isinstance(proof, Proved):
-        return proof if proof.assumptions else _without_defaults(a, claim, proof)
+        proof = proof if proof.assumptions else _without_defaults(a, claim, proof)
+        refuted = _refuted_without(a, claim, proof)
+        return proof if refuted is None else refuted
     if isinstance(proof, Refuted):
         return _confirmed(a, claim, proof)
     return proof
@@ -185,6 +187,13 @@ def _quantity(a: Solved, dim: str | Dim, ask: Callable[[Solved, Dim], T]) -> tup
 
 
 # ---------------------------------------------------------------------- refutations
+
+
+def _refuted_without(a: Solved, claim: Claim, proof: Proof) -> Refuted | None:
+    """The refutation of a claim that is proved under assumptions; None if no accepted counterexample is found."""
+    found = a.prover.refuted(claim.cond, claim.sides) if proof.assumptions else None
+    refuted = None if found is None else _confirmed(a, claim, found)
+    return replace(refuted, assumptions=proof.assumptions) if isinstance(refuted, Refuted) else None
 
 
 def _confirmed(a: Solved, claim: Claim, proof: Refuted) -> Proof:

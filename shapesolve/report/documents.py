@@ -260,11 +260,15 @@ class ProveData(TypedDict):
     assuming: NotRequired[list[str]]
     since: NotRequired[list[ReasonData]]
     counterexample: NotRequired[Sizes]
+    holds_if: NotRequired[list[str]]
     reason: NotRequired[str]
 
 
 class Prove(ProveData):
-    """`shapesolve prove --json`; a proof that needs assumptions is `unknown`, and names them."""
+    """`shapesolve prove --json`; a proof that needs assumptions is `unknown`, and names them.
+
+    A claim that is refuted may be proved under the conditions `holds_if`.
+    """
 
     command: Literal["prove"]
 

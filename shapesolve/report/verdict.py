@@ -19,12 +19,9 @@ def verdict_lines(claim: str, proof: Proof) -> Iterator[Line]:
         if proof:
             yield line(("good", "proved"), "  ", ("shape", claim))
         else:
-            yield line(("warning", "not decided"), "  ", ("shape", claim))
-            yield line(
-                ("dim", "  because   "), "an accepted input may break what the proof needs: it holds only"
-            )
-        for text in proof.assumptions:
-            yield line(("dim", "  assuming  "), ("shape", text))
+            yield line(("warning", "not proved"), "  ", ("shape", claim))
+            conds = " and ".join(proof.assumptions)
+            yield line(("dim", "  holds if  "), ("shape", conds), ("dim", "; unknown otherwise"))
         for c in proof.core[:MAX_LINES]:
             where = f"{c.origin.node}: " if c.origin.node else ""
             yield line(("dim", "  since     "), ("shape", str(c)), ("dim", f"  {where}{c.origin.rule}"))
@@ -32,11 +29,15 @@ def verdict_lines(claim: str, proof: Proof) -> Iterator[Line]:
             yield line(("dim", f"            and {len(proof.core) - MAX_LINES} more conditions"))
     elif isinstance(proof, Refuted):
         yield line(("error", "refuted"), "  ", ("shape", claim))
+        if proof.only_at:
+            yield line(("error", f"  false at {proof.only_at}"), "; true at every other accepted size")
         if proof.at:
             yield line(("dim", "  at        "), proof.at)
         if proof.sides is not None:
             a, relation, b = proof.sides
             yield line(("dim", "  where     "), f"{a} {relation} {b}")
+        if proof.holds_if and not proof.only_at:
+            yield line(("dim", "  holds if  "), ("shape", " and ".join(proof.holds_if)))
     else:
         yield line(("warning", "not decided"), "  ", ("shape", claim))
         if isinstance(proof, Unknown):
@@ -56,6 +57,7 @@ def verdict_data(claim: str, proof: Proof) -> ProveData:
         ]
     elif isinstance(proof, Refuted):
         data["counterexample"] = dict(proof.counterexample)
+        data["holds_if"] = list(proof.holds_if)
     elif isinstance(proof, Unknown):
         data["reason"] = proof.reason
     return data

@@ -87,11 +87,29 @@ class Proved(Proof):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Refuted(Proof):
-    """Result: the claim fails at the accepted sizes `counterexample`. `sides` are the values compared there."""
+    """Result: the claim fails at the accepted sizes `counterexample`. `sides` are the values compared there.
+
+    If `holds_if` is not empty, the claim is proved for all accepted sizes that satisfy these conditions.
+    """
 
     counterexample: Mapping[str, int] = field(default_factory=dict)
     sides: tuple[int, str, int] | None = None
     shown: tuple[str, ...] = ()
+
+    @property
+    def holds_if(self) -> tuple[str, ...]:
+        """Conditions under which the claim is proved, as text."""
+        return self.assumptions
+
+    @property
+    def only_at(self) -> str:
+        """The one size at which the claim can fail (``n = 1``); empty if that is not proved."""
+        if len(self.holds_if) != 1:
+            return ""
+        for name, size in self.counterexample.items():
+            if self.holds_if[0] == f"{name} != {size}" or (self.holds_if[0] == f"{name} >= 1" and not size):
+                return f"{name} = {size}"
+        return ""
 
     @property
     def at(self) -> str:
@@ -100,11 +118,9 @@ class Refuted(Proof):
         return sizes_text(self.counterexample, names)
 
     def __repr__(self) -> str:
-        sizes = self.at
-        if self.sides is None:
-            return f"Refuted({sizes})"
-        a, relation, b = self.sides
-        return f"Refuted({sizes}: {a} {relation} {b})" if sizes else f"Refuted({a} {relation} {b})"
+        compared = "" if self.sides is None else " ".join(map(str, self.sides))
+        text = ": ".join(part for part in (self.at, compared) if part)
+        return f"Refuted({text}{'; holds if ' if self.holds_if else ''}{' and '.join(self.holds_if)})"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -170,6 +186,13 @@ class Prover:
         if first.refuted and first.model is not None:
             return self._refuted(cond, first.model, sides)
         return Unknown(reason=first.reason or "the solver gave up")
+
+    def refuted(self, cond: Cond, sides: Sides | None = None) -> Refuted | None:
+        """The refutation of `cond` without assumptions, or None if no counterexample is found."""
+        goal = self.facts.cond(cond)
+        model = self.engine.entails(goal, cone(goal.free, self.residue.conds)).model
+        found = None if model is None else self._refuted(cond, model, sides)
+        return found if isinstance(found, Refuted) else None
 
     def follows(self, cond: Cond) -> bool:
         """True if `cond` follows from the constraints alone. As `prove` has it, without looking for a core."""

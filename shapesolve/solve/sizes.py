@@ -216,15 +216,23 @@ class SizeFinder:
         least = min(self.floor, origin)
         steps = min(budget.MAX_AROUND_WORK // max(sum(c.size for c in conds), 1), budget.MAX_TRIED)
         end = max(origin - steps, least) - 1 if direction < 0 else origin + steps
+        walk = range(origin + direction, end, direction)
         found = False
-        for size in range(origin + direction, end, direction):
+        for size in walk[: budget.FAR]:
+            if all(c.evaluate({name: size}) is not False for c in conds):
+                found = True
+                yield size
+        alone = [c for c in conds if c.free == {name}]
+        bound = ge(one, origin) if direction > 0 else le(one, origin)
+        around = [*alone, bound, ge(one, least)]
+        if not found and self.engine.satisfiable(around, cheap=True).unsat:
+            return
+        for size in walk[budget.FAR :]:
             if all(c.evaluate({name: size}) is not False for c in conds):
                 found = True
                 yield size
         if not found and (direction > 0 or end >= least):  # far away
-            alone = [c for c in conds if c.free == {name}]
-            bound = ge(one, origin) if direction > 0 else le(one, origin)
-            far = self.engine.bounds(one, [*alone, bound, ge(one, least)])[0 if direction > 0 else 1]
+            far = self.engine.bounds(one, around)[0 if direction > 0 else 1]
             if far is not None and (far - origin) * direction > 0:
                 yield far
 
@@ -281,6 +289,7 @@ class SizeFinder:
             low, reach, best = (low, middle, found) if found else (middle + 1, reach, best)
         reaches = dict.fromkeys(names, reach)
         for name in names if best is not None else ():
+            assert best is not None
             low, high = 0, abs(best[name] - start[name])
             while low < high:
                 middle = (low + high) // 2

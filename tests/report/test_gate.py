@@ -14,7 +14,8 @@ from onnx import TensorProto, helper, save
 
 from shapesolve.cli import app
 from shapesolve.explain.diagnose import CODES
-from shapesolve.report.gate import SettingsError, read_settings
+from shapesolve.report.gate import read_settings
+from shapesolve.settings import SettingsError
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -27,16 +27,26 @@ ADD = model([helper.make_node("Add", ["X", "Y"], ["Z"])], [info("X", ["a"]), inf
 def test_a_batch_of_one_is_no_exception(mode: Any) -> None:
     assert run(IDENTITY, X=z(1))[0].shape == (1,)
     proof = ss.analyze(IDENTITY, broadcast=mode).prove("batch >= 2")
-    assert isinstance(proof, Proved)
-    assert "batch != 1" in proof.assumptions
+    assert isinstance(proof, Refuted)
+    assert (dict(proof.counterexample), "batch != 1" in proof.holds_if) == ({"batch": 1}, True)
     assert not proof
+
+
+def test_a_claim_with_one_exception_is_refuted_there_and_proved_elsewhere() -> None:
+    proof = ss.analyze(ADD, broadcast="strict").prove("Z[0] == a")
+    assert isinstance(proof, Refuted)
+    assert proof.holds_if == ("a != 1",)
+    assert proof.only_at == "a = 1"
+    assert proof.counterexample["a"] == 1
+    assert run(ADD, X=z(1), Y=z(proof.counterexample["b"]))[0].shape != (1,)
+    assert "holds if a != 1" in repr(proof)
 
 
 @pytest.mark.parametrize("wanted", ["a", "b"])
 def test_shapes_that_rest_on_an_assumption_are_not_asserted(wanted: str) -> None:
     (out,) = run(ADD, X=z(1), Y=z(3)) if wanted == "a" else run(ADD, X=z(3), Y=z(1))
     assert out.shape == (3,)  # while `wanted` is 1
-    with pytest.raises(AssertionError, match=f"only assuming {wanted} != 1"):
+    with pytest.raises(AssertionError, match=f"they differ at .*{wanted} = 1"):
         assert_shapes(ADD, {"Z": [wanted]}, broadcast="strict")
 
 
