@@ -20,7 +20,6 @@ from ...expr import (
     any_of,
     constant,
     eq,
-    exact_quotient,
     ge,
     ne,
     of_atom,
@@ -143,7 +142,6 @@ class Forms:
         for source, is_proof in (
             (self._by_rules, True),
             (self._by_ranges, True),
-            (self._by_multiples, False),
             (self._by_parts, False),
             (self._by_expressions, True),
         ):
@@ -179,7 +177,6 @@ class Forms:
             if form.args and form.kind not in ("and", "or"):
                 yield from self._multiplied(form)
                 yield from self._stripped(form)
-                yield from self._replaced(form)
 
     def _by_ranges(self, cond: Cond) -> Iterator[Cond]:
         """Candidates: ranges and remainders of single symbols. They are of the condition by itself and together with
@@ -192,16 +189,6 @@ class Forms:
             found = separated(group, self.engine)
             if found is not None:
                 yield all_of(found)
-
-    def _by_multiples(self, cond: Cond) -> Iterator[Cond]:
-        """Candidates for relations of one symbol: multiples of a divisor. It is ``h % 4 == 0`` for ``h % (h//4) == 0``."""
-        if cond.kind != "==" or len(cond.free) != 1:
-            return
-        atoms = atoms_of(cond)
-        names = [of_atom(a) for a in atoms if a.kind == "sym"]
-        divisors = {a.args[1].const for a in atoms if a.kind == "//" and not a.args[1].terms}
-        for name in names:
-            yield from (eq(name % k, 0) for k in sorted(divisors))
 
     def _by_parts(self, cond: Cond) -> Iterator[Cond]:
         """Candidates: one member dropped, or shortened under the assumption of the others."""
@@ -217,48 +204,11 @@ class Forms:
                 if not inner.domain.is_empty:
                     yield join([*rest[:i], inner.shortest(part), *rest[i:]])
 
-    def _by_expressions(self, cond: Cond) -> Iterator[Cond]:
-        yield self.simplifier.cond(cond)
-
     def _paired(self, cond: Cond) -> Iterator[Cond]:
         """Candidate: equal products of ordered factors as equal factors, where no factor is 0."""
         found = factors_paired(cond)
         if found is not None and all(self.domain.holds(c) for c in found[1]):
             yield all_of(found[0])
-
-    def _multiplied(self, cond: Cond) -> Iterator[Cond]:
-        """Candidate: ``n//d == q`` as ``n == q*d``, where d divides all numerators."""
-        if cond.kind != "==":
-            return
-        quotients = [m[0] for m, _ in cond.args[0].terms if len(m) == 1 and m[0].kind == "//"]
-        for divisor in dict.fromkeys(a.args[1] for a in quotients):
-            whole = [
-                a for a in quotients if a.args[1] is divisor and self.domain.holds(eq(a.args[0] % divisor, 0))
-            ]
-            parts = [(a, c) for a in whole for m, c in cond.args[0].terms if m == (a,)]
-            rest = cond.args[0] - total(of_atom(a).scale(c) for a, c in parts)
-            if parts:
-                yield eq(total(a.args[0].scale(c) for a, c in parts) + rest * divisor, 0)
-
-    def _stripped(self, cond: Cond) -> Iterator[Cond]:
-        """Candidates: positive factors of all terms dropped."""
-        d = cond.args[0]
-        if d.const or not d.terms:
-            return
-        positive = tuple(a for a in common_factor(d) if self.domain.holds(ge(of_atom(a), 1)))
-        if positive:
-            yield _related(cond.kind, without(d, positive))
-
-    def _replaced(self, cond: Cond) -> Iterator[Cond]:
-        """Candidates: an atom replaced by an expression that another condition equates with it."""
-        for other in self.others:
-            if other.kind == "==":
-                for atom, to in _solved(other.args[0]):
-                    if atom in atoms_of(cond):
-                        try:
-                            yield cond.map_dims(partial(_with, atom=atom, to=to))
-                        except ZeroDivisionError:
-                            continue
 
     def _aligned(self, cond: Cond) -> Iterator[Cond]:
         """Candidates: quotients of one symbol rewritten as multiples of another quotient of it."""
@@ -277,6 +227,32 @@ class Forms:
         if to:
             yield cond
 
+    def _multiplied(self, cond: Cond) -> Iterator[Cond]:
+        """Candidate: ``n//d == q`` as ``n == q*d``, where d divides all numerators."""
+        if cond.kind != "==":
+            return
+        quotients = [m[0] for m, _ in cond.args[0].terms if len(m) == 1 and m[0].kind == "//"]
+        for divisor in dict.fromkeys(a.args[1] for a in quotients):
+            whole = [
+                a for a in quotients if a.args[1] is divisor and self.domain.holds(eq(a.args[0] % divisor, 0))
+            ]
+            parts = [(a, c) for a in whole for m, c in cond.args[0].terms if m == (a,)]
+            rest = cond.args[0] - total(of_atom(a).scale(c) for a, c in parts)
+            if parts:
+                yield eq(total(a.args[0].scale(c) for a, c in parts) + rest * divisor, 0)
+
+    def _by_expressions(self, cond: Cond) -> Iterator[Cond]:
+        yield self.simplifier.cond(cond)
+
+    def _stripped(self, cond: Cond) -> Iterator[Cond]:
+        """Candidates: positive factors of all terms dropped."""
+        d = cond.args[0]
+        if d.const or not d.terms:
+            return
+        positive = tuple(a for a in common_factor(d) if self.domain.holds(ge(of_atom(a), 1)))
+        if positive:
+            yield _related(cond.kind, without(d, positive))
+
 
 def _ratio(a: Atom, b: Atom) -> int:
     """Ratio of the growth rates of two quotients; 0 where that is no whole number."""
@@ -290,16 +266,6 @@ def _ratio(a: Atom, b: Atom) -> int:
 
 def _related(kind: str, d: Dim) -> Cond:
     return eq(d, 0) if kind == "==" else ne(d, 0) if kind == "!=" else ge(d, 0)
-
-
-def _solved(d: Dim) -> Iterator[tuple[Atom, Dim]]:
-    """Solutions of ``d == 0`` for a quotient in it: pairs (quotient, expression)."""
-    for mono, c in d.terms:
-        if len(mono) == 1 and mono[0].kind == "//":
-            rest = of_atom(mono[0]).scale(c) - d
-            to = exact_quotient(rest, constant(c)) if abs(c) > 1 else rest.scale(c)
-            if to is not None and mono[0] not in atoms_of(to):
-                yield mono[0], to
 
 
 def _with(d: Dim, atom: Atom, to: Dim) -> Dim:
