@@ -11,12 +11,13 @@ from functools import cache, partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Self
 
-from ..expr import Cond, Dim, eq, symbol
+from ..expr import FALSE, TRUE, Cond, Dim, eq, symbol
 from ..lazy import cached_property
 from ..lower.fixpoint import lower_model
 from ..lower.limits import MAX_BROADCAST
 from ..lower.lowered import Lowered
 from ..lower.request import Request
+from ..lower.statements import TRUTH
 from ..lower.types import Tensor
 from ..propagate.log import ConstraintSet
 from ..solve.bindings import Bindings, find_bindings
@@ -115,6 +116,22 @@ class Solved:
     def stuck(self) -> bool:
         """True if no input size is accepted: some node never runs, or the contract rejects the request."""
         return bool(self.walk.state.clashes or self.rejected_request)
+
+    @cached_property
+    def switched(self) -> Mapping[str, Self]:
+        """The model at either value of its boolean input, as text: `use_cache_branch = true`. Empty without such an input.
+
+        Merged decoders choose between their two graphs by it.
+        """
+        reasons = self.walk.state.reasons.values()
+        names = [n for n in self.inputs if TRUTH + n in reasons]
+        if len(names) != 1 or self.stuck:
+            return {}
+        values = {"true": TRUE, "false": FALSE}
+        return {
+            f"{names[0]} = {text}": self.again(instead={**self.request.instead, names[0]: (value,)})
+            for text, value in values.items()
+        }
 
     # ------------------------------------------------------------------ what the solver concludes
 

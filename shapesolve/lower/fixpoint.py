@@ -15,9 +15,10 @@ from . import Known
 from .declared import declared_known, unnamed_dim
 from .limits import MAX_ROUNDS
 from .lowered import Lowered, symbols_of
-from .request import Request
+from .request import OtherShape, Request
 from .rule import Ranks
 from .types import Tensor
+from .values import Value
 from .walk import Walk
 
 
@@ -147,6 +148,9 @@ def _inputs(walk: Walk, model: Model, untaken: frozenset[str]) -> dict[str, Know
                 lo = d.bounds()[0]
                 if lo is None or lo < 0:
                     walk.declare_size(d, f"{name}[{axis}]")
+            elems = walk.instead.get(name)
+            if known.shape is not None and isinstance(elems, tuple) and not isinstance(elems, OtherShape):
+                known = walk.interner.tensor(known.dtype, known.shape, Value(known.shape, elems))
         given[name] = known
     return given
 

@@ -27,8 +27,8 @@ class Request(NamedTuple):
     """The arguments of `analyze`, checked.
 
     `untaken` are inputs whose default is not taken for their value; without `granted`, nothing is assumed that neither the
-    user nor a node states. `instead` are elements that stored tensors have in place of those of the file, by full name, flat,
-    where None is a number that may be any, or an `OtherShape`. With `filled`, no input is taken to be empty. `opaque` are
+    user nor a node states. `instead` are elements of inputs, or of stored tensors in place of those of the file, by full name,
+    flat, where None is a number that may be any, or an `OtherShape`. With `filled`, no input is taken to be empty. `opaque` are
     expressions that the file declares of dims of inputs, each taken for a name like any other.
     """
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..explain.limits import MAX_LINES
 from ..explain.names import Tensors, grouped
+from ..expr.sizes import sizes_text
 from ..lines import GAP, Line, Printed, Row, line, plain, row
 from ..solve.contract.contract import heading
 from .limits import MAX_NAMES
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from ..analysis import Analysis
     from ..explain.finding import Finding
     from ..expr import Cond, Shape
-    from ..solve.contract.contract import Term
+    from ..solve.contract.contract import Contract, Term
     from .gate import Sifted
 
 #: the column of labels, alone and with the gap behind it
@@ -159,20 +160,15 @@ def contract_lines(
     if contract.impossible:
         yield line(("dim", "contract".ljust(_LABEL)), ("error", "no input sizes satisfy all requirements"))
         return
-    label = ("dim", "contract".ljust(_LABEL))
-    terms = contract.terms if exact else contract.usual.terms
-    if not terms:
-        fixed = contract.inputs == () and analysis.inputs
-        yield line(label, f"{contract.nothing}: {_inputs(analysis)}" if fixed else contract.nothing)
-        if fixed:
-            yield line(_INDENT, ("dim", "to make sizes dynamic: shapesolve free, shapesolve generalize"))
-    else:
-        scope = () if exact else contract.usual.scope
-        limited = f"{heading(scope)} ({_others(scope)}: --exact)"
-        yield line(label, ("dim", limited if scope else "input sizes must satisfy"))
-        yield from _terms(list(terms), limit)
-        if contract.usual.may_be_empty and not exact:
-            yield line(_INDENT, ("dim", f"may be 0: {', '.join(contract.usual.may_be_empty)}"))
+    cases = analysis._solved.switched if contract.internal else {}
+    if cases:
+        for k, (text, case) in enumerate(cases.items()):
+            yield from _form_lines(case.contract, limit, exact, "" if k else "contract", f"if {text}")
+        return
+    yield from _form_lines(contract, limit, exact, "contract")
+    if contract.inputs == () and analysis.inputs and not contract:
+        yield line(_INDENT, _inputs(analysis))
+        yield line(_INDENT, ("dim", "to make sizes dynamic: shapesolve free, shapesolve generalize"))
     if contract.internal:
         count = len(contract.internal)
         what = "conditions" if count > 1 else "condition"
@@ -181,6 +177,25 @@ def contract_lines(
             yield from _terms(list(contract.internal), limit)
     if contract and contract.limits:
         yield line(_INDENT, ("dim", contract.limits))
+
+
+def _form_lines(
+    contract: Contract, limit: int | None, exact: bool, label: str, case: str = ""
+) -> Iterator[Printed]:
+    """Lines of a contract's usual or exact form, after a label; `case` says when it holds."""
+    start = ("dim", label.ljust(_LABEL))
+    terms = contract.terms if exact else contract.usual.terms
+    if not terms:
+        yield line(start, f"{case}: {contract.nothing}" if case else contract.nothing)
+        return
+    scope = () if exact else contract.usual.scope
+    limited = f"{heading(scope)} ({_others(scope)}: --exact)" if scope else "input sizes must satisfy"
+    yield line(start, ("dim", f"{case}, {limited}" if case else limited))
+    yield from _terms(list(terms), limit)
+    if contract.usual.example and not exact:
+        yield line(_INDENT, ("dim", f"runs at {sizes_text(contract.usual.example)}"))
+    if contract.usual.may_be_empty and not exact:
+        yield line(_INDENT, ("dim", f"may be 0: {', '.join(contract.usual.may_be_empty)}"))
 
 
 def _inputs(analysis: Analysis) -> str:

@@ -58,3 +58,34 @@ def test_shapes_and_ranges_of_a_model() -> None:
 def test_a_document_that_is_no_contract_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r".+"):
         ss.Contract.from_json(text)
+
+
+MERGED = """<ir_version: 8, opset_import: ["": 17]>
+g (float[b, seq] X, float[b, past] P, bool use_cache) => (float[b, n] Y) {
+    Y = If (use_cache) <
+        then_branch = yes () => (float[b, m] A) { A = Concat <axis = 1> (P, X) },
+        else_branch = no () => (float[b, k] B) { W = Constant <value = float[1, 4] {1.0, 1.0, 1.0, 1.0}> () B = Add (X, W) }
+    >
+}"""
+
+
+def test_a_boolean_input_gets_a_contract_for_each_value():
+    import onnx.parser
+
+    a = ss.analyze(onnx.parser.parse_model(MERGED))
+    text = str(a)
+    assert "if use_cache = true: any input size runs" in text
+    assert "if use_cache = false, input sizes must satisfy" in text
+    assert "seq == 1 or seq == 4" in text or "seq == 4 or seq == 1" in text
+
+
+def test_a_model_of_fixed_sizes_says_so():
+    import onnx.parser
+
+    a = ss.analyze(
+        onnx.parser.parse_model(
+            '<ir_version: 8, opset_import: ["": 17]> g (float[1, 3] x) => (float[1, 3] y) { y = Relu (x) }'
+        )
+    )
+    assert str(a.contract) == "all input sizes are fixed"
+    assert "x [1, 3]" in str(a)
