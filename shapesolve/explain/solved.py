@@ -125,7 +125,7 @@ class Solved:
         """
         reasons = self.walk.state.reasons.values()
         names = [n for n in self.inputs if TRUTH + n in reasons]
-        if len(names) != 1 or self.stuck:
+        if len(names) != 1 or self.stuck or any(d.terms for d in self.shapes[names[0]]):
             return {}
         values = {"true": TRUE, "false": FALSE}
         return {
