@@ -15,6 +15,7 @@ _GROUPS = {
     "Inspect": {
         "analyze": "reading",
         "contract": "reading",
+        "constraints": "reading",
         "why": "explaining",
         "explain": "reading",
         "evaluate": "reading",

@@ -30,6 +30,10 @@ EXAMPLES: dict[str, tuple[str, tuple[str, ...]]] = {
         "Heads that were not merged before the projection; the exit code is 1.",
         ("check examples/broken_matmul.onnx",),
     ),
+    "constraints": (
+        "What one node states: what it needs, and what the dims of its output are.",
+        ("constraints examples/attention.onnx --node /attn/Concat_3",),
+    ),
     "contract": (
         "Three poolings and their skip connections need multiples of 8.",
         ("contract examples/unet.onnx", "contract examples/unet.onnx --format python -o check_inputs.py"),

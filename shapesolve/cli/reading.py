@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from enum import Enum
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from ..expr.nearest import like_pattern, meant
+from ..propagate.constraint import ROLES
 from .app import app
 from .console import (
     FOUND,
@@ -41,6 +43,14 @@ from .parameters import Argument, Option
 
 if TYPE_CHECKING:
     from ..analysis import Analysis
+
+
+class RowsFormat(Enum):
+    """Output formats of `constraints`."""
+
+    text = "text"
+    json = "json"
+    smtlib = "smtlib"
 
 
 Exact = Annotated[
@@ -195,6 +205,55 @@ def _contract_text(a: Analysis, form: ContractFormat, outputs: bool) -> str:
     from ..deploy.guard import guard
 
     return guard(a, form.value, outputs=outputs)  # type: ignore[arg-type]  # the others are languages
+
+
+@app.command()
+def constraints(
+    model: Model,
+    node: Annotated[
+        str | None, Option("--node", metavar="PATTERN", help="Only these nodes, e.g. '*attn*'.")
+    ] = None,
+    symbol: Annotated[
+        str | None, Option("--symbol", metavar="NAME", help="Only constraints that depend on this input dim.")
+    ] = None,
+    role: Annotated[
+        list[str] | None, Option("--role", metavar="ROLE", help=f"Only these roles: {', '.join(ROLES)}.")
+    ] = None,
+    assume: Assume = None,
+    bind: Bind = None,
+    format: Annotated[RowsFormat, Option("--format", help="Output format.")] = RowsFormat.text,
+    json: AsJson = False,
+) -> None:
+    """List the constraints of a model on its sizes, in graph order.
+
+    A definition says what a dim of a node's output is, a requirement what the node needs in order to run. Examples:
+
+        shapesolve constraints model.onnx --role requirement
+
+        shapesolve constraints model.onnx --node '*attn*' --symbol seq --format smtlib
+    """
+    a = load(model, assume, bind)
+    unknown = next((r for r in role or () if r not in ROLES), None)
+    if unknown is not None:
+        fail(f"unknown role {unknown!r}; expected one of: {', '.join(ROLES)}")
+    if symbol is not None and symbol not in a.symbols:
+        fail(f"no input of the model has a dim named {symbol!r}{meant(symbol, a.symbols)}")
+    rows = a.constraints if role is None else a.constraints.role(*(r for r in ROLES if r in role))
+    rows = rows if symbol is None else rows.for_symbol(symbol)
+    rows = rows if node is None else rows.for_nodes(lambda label: fnmatchcase(label, node) or label == node)
+    if node is not None and not rows:
+        fail(f"no node matches {node!r}{like_pattern(node, [n.label for n in a.model.graph.nodes])}")
+    if json or format is RowsFormat.json:
+        from ..report.json import constraints_data, envelope
+
+        print_raw(envelope("constraints", constraints_data(rows)))
+    elif format is RowsFormat.smtlib:
+        print_raw(rows.to_smtlib())
+    else:
+        from ..report.text import constraint_lines
+
+        show(constraint_lines(rows))
+    end(a)
 
 
 @app.command()

@@ -150,7 +150,9 @@ def _inputs(walk: Walk, model: Model, untaken: frozenset[str]) -> dict[str, Know
                     walk.declare_size(d, f"{name}[{axis}]")
             elems = walk.instead.get(name)
             if known.shape is not None and isinstance(elems, tuple) and not isinstance(elems, OtherShape):
-                sizes = tuple([d.const for d in known.shape])  # an input whose elements are given has a fixed shape
+                sizes = tuple(
+                    [d.const for d in known.shape]
+                )  # an input whose elements are given has a fixed shape
                 known = walk.interner.tensor(known.dtype, known.shape, Value(sizes, elems))
         given[name] = known
     return given

@@ -13,6 +13,8 @@ from ..expr.traverse import atoms_of
 #: the model's declaration of a computed tensor; an assumption that was made; a condition that the user gave
 Role = Literal["definition", "requirement", "input", "declared", "assumption", "user"]
 
+ROLES: tuple[Role, ...] = ("input", "definition", "requirement", "declared", "assumption", "user")
+
 #: a tensor's dim as the text of a condition has it, in backticks
 _PLACE = re.compile(r"`([\w./:\-]+\[\d+\]'*)`")
 

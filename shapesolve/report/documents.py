@@ -53,6 +53,32 @@ class ConditionData(TypedDict):
     nodes: list[str]
 
 
+class SiteData(TypedDict):
+    """An axis of a tensor or, if `element` is true, an element of its data; `axis` is null for the whole tensor."""
+
+    tensor: str
+    axis: int | None
+    element: bool
+
+
+class ConstraintData(TypedDict):
+    """A constraint of a node or an input: over dims of tensors (`x[1]`), and with definitions substituted."""
+
+    role: str
+    node: str
+    op_type: str
+    condition: str
+    over_inputs: str
+    rule: str
+    sites: list[SiteData]
+
+
+class ConstraintsData(TypedDict):
+    """Data of `shapesolve constraints --json`."""
+
+    constraints: list[ConstraintData]
+
+
 class AnalysisData(TypedDict):
     """The analysis of a model: `Analysis.to_json()`, which has the version too.
 
@@ -211,6 +237,12 @@ class Contract(ContractData):
     """
 
     command: Literal["contract"]
+
+
+class Constraints(ConstraintsData):
+    """`shapesolve constraints --json`: the selected constraints, in graph order."""
+
+    command: Literal["constraints"]
 
 
 @carries(Derivation)

@@ -15,7 +15,8 @@ from ..lines import json_text
 if TYPE_CHECKING:
     from ..analysis import Analysis
     from ..explain.finding import Finding
-    from .documents import AnalysisData, ConditionData, FindingData
+    from ..propagate.constraint import Constraint
+    from .documents import AnalysisData, ConditionData, ConstraintsData, FindingData
 
 VERSION = 1
 
@@ -156,6 +157,24 @@ def finding_data(finding: Finding) -> FindingData:
     sizes = {"runs": dict(finding.runs), "fails": dict(finding.fails)}
     data = {"severity": finding.severity, **data_of(finding), "nodes": list(finding.named), **sizes}
     return cast("FindingData", data)
+
+
+def constraints_data(rows: Iterable[Constraint]) -> ConstraintsData:
+    """The rows of a constraint system as plain data."""
+    return {
+        "constraints": [
+            {
+                "role": c.role,
+                "node": c.node,
+                "op_type": c.op_type,
+                "condition": c.text,
+                "over_inputs": c.text_over_inputs,
+                "rule": c.rule,
+                "sites": [{"tensor": s.tensor, "axis": s.axis, "element": s.data} for s in c.origin.sites],
+            }
+            for c in rows
+        ]
+    }
 
 
 def findings_json(found: Iterable[tuple[str, bool, Iterable[Finding]]], broken: Mapping[str, str]) -> str:

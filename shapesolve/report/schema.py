@@ -19,6 +19,7 @@ from .documents import (
     Analyze,
     Check,
     CheckSource,
+    Constraints,
     Contract,
     Evaluate,
     Explain,
@@ -45,7 +46,8 @@ from .json import VERSION
 
 #: the documents: each is one of these, with the version of the layout
 DOCUMENTS = (
-    Analyze, Check, CheckSource, Contract, Explain, Evaluate, Prove, Verify, Inputs, Why, SizesNear, SizesFirst, SizesBuckets,
+    Analyze, Check, CheckSource, Contract, Constraints, Explain, Evaluate, Prove, Verify, Inputs, Why, SizesNear, SizesFirst,
+    SizesBuckets,
     Profile, Cost, Diff, Scan, Ops, Changed, Freed, Generalized, Refused,
 )  # fmt: skip
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ..analysis import Analysis
     from ..explain.finding import Finding
     from ..expr import Cond, Shape
+    from ..propagate.constraint import Constraint
     from ..solve.contract.contract import Contract, Term
     from .gate import Sifted
 
@@ -217,6 +218,22 @@ def _needed_by(nodes: tuple[str, ...]) -> str:
         return ""
     shown = ", ".join(nodes[:MAX_NAMES]) + (" …" if len(nodes) > MAX_NAMES else "")
     return f"needed by {len(nodes)} {'nodes' if len(nodes) > 1 else 'node '}   {shown}"
+
+
+def constraint_lines(rows: Sequence[Constraint]) -> Iterator[Printed]:
+    """The rows of a constraint system: role, node, condition, and the condition over the model's inputs if it differs."""
+    if not rows:
+        yield line("no constraints")
+    for c in rows:
+        over = c.text_over_inputs
+        where = c.node or c.tensor
+        yield row(
+            ("dim", c.role),
+            ("name", where),
+            ("shape", c.text),
+            ("dim", "holds" if over == "true" else over if over != c.text else ""),
+            most=48,
+        )
 
 
 def summary_lines(analysis: Analysis, shown: Sequence[Finding] | None = None) -> Iterator[Printed]:

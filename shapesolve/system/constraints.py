@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from io import StringIO
 from typing import TYPE_CHECKING, Any, overload
 
@@ -14,7 +14,7 @@ from ..expr import Cond
 from ..lines import clipped, visible
 from ..lower.types import Known
 from ..model import Model
-from ..propagate.constraint import Constraint, Role
+from ..propagate.constraint import ROLES, Constraint, Role
 from ..propagate.log import ConstraintSet
 from .content import Content
 from .limits import MAX_ROWS, MAX_TEXT
@@ -30,14 +30,16 @@ _NUMBER = re.compile(r"#(\d+)\Z")
 def stated(content: Content, numbers: Sequence[int], *, tensors: bool) -> Iterator[tuple[int, Cond]]:
     """Pairs (row number, condition) that together are equivalent to these rows.
 
-    Without `tensors`, definitions are put into the other conditions, and stated only where that cannot be done.
+    Without `tensors`, definitions are substituted into the other conditions. They are only stated if that is not possible, or
+    if `numbers` is a selection, which may hold nothing else.
     """
+    selected = len(numbers) < len(content.rows)
     for number in numbers:
         if tensors:
             yield number, content.local(number)
             continue
         row = content.rows[number]
-        if isinstance(row, Definition) and row.variable.name in content.composition.sizes:
+        if isinstance(row, Definition) and row.variable.name in content.composition.sizes and not selected:
             continue
         cond = content.over_inputs(number)
         if not cond.is_true:
@@ -96,7 +98,6 @@ def smtlib(content: Content, numbers: Sequence[int], *, tensors: bool) -> str:
     )
 
 
-_ORDER: tuple[Role, ...] = ("input", "definition", "requirement", "declared", "assumption", "user")
 _PLURALS = {"input": "input sizes", "declared": "declared sizes", "user": "conditions of the user"}
 
 
@@ -151,7 +152,11 @@ class ConstraintSystem(Sequence[Constraint]):
 
     def for_node(self, label: str) -> ConstraintSystem:
         """The constraints that a node states, by its label (its name, with its scope)."""
-        return self.numbered(n for n in self.numbers if self._content.label(n) == label)
+        return self.for_nodes(label.__eq__)
+
+    def for_nodes(self, wanted: Callable[[str], bool]) -> ConstraintSystem:
+        """The constraints of all nodes for whose label `wanted` is true."""
+        return self.numbered(n for n in self.numbers if wanted(self._content.label(n)))
 
     def for_tensor(self, name: str, axis: int | None = None) -> ConstraintSystem:
         """The constraints that mention dims of a tensor, or its dim `axis`."""
@@ -217,7 +222,7 @@ class ConstraintSystem(Sequence[Constraint]):
     def counts(self) -> dict[Role, int]:
         """Number of constraints of each role."""
         found = Counter(self._content.rows[n].role for n in self.numbers)
-        return {role: found[role] for role in _ORDER if found[role]}
+        return {role: found[role] for role in ROLES if found[role]}
 
     def __repr__(self) -> str:
         listed = ", ".join(_counted(count, role) for role, count in self.counts.items())

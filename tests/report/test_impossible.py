@@ -57,6 +57,7 @@ def test_sizes_says_that_there_are_none(impossible: Path, option: list[str]) -> 
 ASKED = {
     "analyze": [[]],
     "check": [[]],
+    "constraints": [[], ["--format", "smtlib"]],
     "contract": [[], ["--format", "python"], ["-o", "out"]],
     "explain": [["x"]],
     "evaluate": [[], ["--bind", "n=2"]],

@@ -28,6 +28,7 @@ COMMANDS = [
     ("analyze WRONG", "Analyze"),
     ("analyze ATTENTION --format json", "Analyze"),
     ("check UNET WRONG BAKED NOTHING", "Check"),
+    ("constraints UNET --role requirement", "Constraints"),
     ("contract UNET", "Contract"),
     ("contract BAKED", "Contract"),
     ("explain ATTENTION present_key", "Explain"),
