@@ -25,7 +25,7 @@ def drawn_sizes(a: ss.Analysis, rng: random.Random) -> list[dict[str, int]]:
     """Sizes drawn anyhow, and some that the contract accepts."""
     found = [{name: rng.choice(SIZES) for name in a.symbols} for _ in range(3)]
     with contextlib.suppress(NoSizes):
-        found.append(Sizes(a, {}).usual(rng))
+        found.append(Sizes(a, {}).drawn(rng))
     return found
 
 

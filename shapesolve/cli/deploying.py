@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from ..expr.sizes import answer_text, sizes_text
+from ..lines import line, row
 from .app import app
 from .console import FOUND, fail, print_raw, print_text, refuse, show
 from .options import AsJson, Assume, Bind, Model, find, listed_sizes, load, sizes_of
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from ..analysis import Analysis
     from ..deploy import Buckets
     from ..lines import Printed
+    from ..solve.sizes import Side
 
 
 @app.command()
@@ -30,7 +32,9 @@ def inputs(
         Literal["npz", "pb"],
         Option("--form", help="One .npz each, or test_data_set_K folders of protobuf tensors."),
     ] = "npz",
-    edge: Annotated[bool, Option("--edge/--no-edge", help="Border cases too: least sizes, 1, 0.")] = True,
+    edge: Annotated[
+        bool, Option("--edge/--no-edge", help="Include border cases: empty tensors, minimum sizes, 1.")
+    ] = False,
     seed: Annotated[
         int, Option("--seed", metavar="N", help="Another number draws other sizes and values.")
     ] = 0,
@@ -40,8 +44,9 @@ def inputs(
 ) -> None:
     """Make inputs that the model accepts.
 
-    Sizes are drawn from the contract; integers lie in the range in which they are read, masks are ones. What is guessed about
-    values is printed. Exit code 1 when no accepted sizes are found. Examples:
+    The first has the most usual sizes, and the second an empty cache if the model has one; the others are drawn. Integers lie
+    in the range in which they are read, masks are ones. What is guessed about values is printed. Exit code 1 when no accepted
+    sizes are found. Examples:
 
         shapesolve inputs model.onnx -n 20 -o feeds
 
@@ -74,9 +79,7 @@ def inputs(
     for guess in made.guesses:
         print_text(f"guessed  {guess}")
     if made.guesses:
-        print_text(
-            "         shapesolve.generate_inputs(model, values={'NAME': array or function}) gives others"
-        )
+        print_text("         to choose others: shapesolve.generate_inputs(model, values={...})")
     if output is not None:
         print_text(f"wrote {len(made)} sets of inputs to {output} ({len(files)} files)")
 
@@ -119,14 +122,17 @@ def sizes(
     bind: Bind = None,
     assume: Assume = None,
 ) -> None:
-    """Accepted sizes: the nearest, the first, the best to pad to.
+    """Accepted sizes: usual, nearest, first, best to pad to.
 
+    Without options, the most usual sizes and the smallest are printed.
     `--near` tells the nearest above, below, and on either side, and the conditions that the wanted sizes break; exit code 0
     when the wanted sizes are accepted as they are, 1 when they are not. `--enumerate` lists the smallest, none left out, by the
     largest size and then by each in turn; exit code 1 when there are none. `--buckets` reads sizes from a CSV file (the column
     of that name or the first; a column `count` says how often) and finds the accepted sizes with the
     least padding, of several symbols in products of their sizes; where that is not proved, the output says so.
     Examples:
+
+        shapesolve sizes unet.onnx
 
         shapesolve sizes unet.onnx --near height=1080,width=1920
 
@@ -136,8 +142,8 @@ def sizes(
 
         shapesolve sizes bert.onnx --buckets traffic.csv --symbols batch,seq --k 6 --for trtexec
     """
-    if [near, enumerate, buckets].count(None) != 2:
-        fail("sizes takes one of --near, --enumerate and --buckets")
+    if [near, enumerate, buckets].count(None) < 2:
+        fail("--near, --enumerate and --buckets exclude each other")
     if (buckets is None) != (symbol is None):
         fail("--buckets FILE.csv and --symbol NAME belong together")
     if tool and (buckets is None or json):
@@ -155,6 +161,8 @@ def sizes(
             made = _buckets(a, buckets, symbol or "", k, sizes_of(bind))
             text = profile_text(a, made.profiles(a), tool) if tool else ""
             data = made.to_json()
+        elif near is None:
+            data = _usual(a, sizes_of(bind))
         else:
             wanted = listed_sizes(near or "", "--near")
             data, against = _near(a, wanted, sizes_of(bind), least)
@@ -172,12 +180,13 @@ def sizes(
         print_raw(text)
     elif buckets is not None:
         print_text("\n".join(_bucket_lines(data)))
+    elif enumerate is None and near is None:
+        show([row(("dim", _KINDS[kind]), sizes_text(data[kind]) or "all sizes are fixed") for kind in data])
     elif enumerate is not None:
         print_text("\n".join(sizes_text(sizes) or "no free sizes" for sizes in data["sizes"]))
     else:
-        if against:
-            show(against)
-        print_text("\n".join(_near_lines(data, wanted)))
+        near = [line(text) for text in _near_lines(data, wanted)]
+        show([*against[:1], *near, *against[1:]])
     raise SystemExit(FOUND if against else 0)
 
 
@@ -185,6 +194,20 @@ def _first(a: Analysis, count: int, least: int, bind: dict[str, int]) -> dict[st
     from ..deploy import enumerate_sizes
 
     return {"sizes": enumerate_sizes(a, count, least=least, bind=bind)}
+
+
+_KINDS = {"usual": "usual sizes that run", "prefill": "with an empty cache", "smallest": "smallest that run"}
+
+
+def _usual(a: Analysis, bind: dict[str, int]) -> dict[str, Any]:
+    """The most usual sizes, these with an empty cache, and the smallest."""
+    from ..deploy import Sizes, enumerate_sizes
+
+    question = Sizes.usual(a, bind)
+    usual = question.preferred()
+    prefill = question.prefill(usual)
+    (smallest,) = enumerate_sizes(a, 1, least=min(question.least, *usual.values(), 1), bind=bind)
+    return {"usual": usual, **({"prefill": prefill} if prefill else {}), "smallest": smallest}
 
 
 def _buckets(a: Analysis, file: Path, symbol: str, k: int, bind: dict[str, int]) -> Buckets:
@@ -206,7 +229,7 @@ def _bucket_lines(data: dict[str, Any]) -> Iterator[str]:
     yield f"padding {data['padding']:,} of {data['padding'] + data['total']:,} ({share:.1f} %), {least}"
 
 
-_SIDES: tuple[Literal["above", "below", "both"], ...] = ("above", "below", "both")
+_SIDES: tuple[Side, ...] = ("above", "below", "both")
 
 
 def _near(
@@ -214,7 +237,6 @@ def _near(
 ) -> tuple[dict[str, Any], list[Printed]]:
     """Data and printed lines for ``sizes --near``: nearest accepted sizes, and violated conditions. No lines if accepted."""
     from ..deploy import NoSizes, Sizes
-    from ..lines import line
     from ..report.evaluation import broken_lines, broken_terms
 
     question = Sizes(a, bind, least=least)
@@ -234,12 +256,12 @@ def _near(
     terms = broken_terms(a, start)
     data["broken"] = [t.text for t in terms] if terms else question.broken(start)
     lines = (
-        list(broken_lines(a, start)) if terms else [line(("dim", "  = "), text) for text in data["broken"]]
+        list(broken_lines(a, start, 1)) if terms else [line(("dim", "  = "), text) for text in data["broken"]]
     )
     return data, [line(("error", "not accepted")), *lines]
 
 
-def _limits(a: Analysis, wanted: dict[str, int], side: Literal["above", "below", "both"]) -> dict[str, int]:
+def _limits(a: Analysis, wanted: dict[str, int], side: Side) -> dict[str, int]:
     """Proved bounds that exclude all sizes above (or below) the wanted ones, by name."""
     bounds = {n: a.bounds(a.symbols[n]) for n in wanted if side != "both"}
     if side == "below":
@@ -247,15 +269,19 @@ def _limits(a: Analysis, wanted: dict[str, int], side: Literal["above", "below",
     return {n: hi for n, (_, hi) in bounds.items() if hi is not None and hi < wanted[n]}
 
 
-def _none_text(limits: dict[str, int], side: Literal["above", "below", "both"]) -> str:
+def _none_text(limits: dict[str, int], side: Side) -> str:
     word = "least" if side == "below" else "most"
     text = " and ".join(f"{n} is at {word} {size}" for n, size in limits.items())
     return f"none: {text} in every run" if text else "none found"
 
 
 def _near_lines(data: dict[str, Any], wanted: dict[str, int]) -> Iterator[str]:
-    for side in _SIDES if not data["accepted"] else ():
-        at = answer_text(data[side], wanted) if data[side] else _none_text(data["limits"][side], side)
-        yield f"{side if side != 'both' else 'nearest':<8} {at}"
     if data["accepted"]:
         yield f"accepted as they are: {answer_text(data['sizes'], wanted)}"
+        return
+    for side in ("above", "below"):
+        at = answer_text(data[side], wanted) if data[side] else _none_text(data["limits"][side], side)
+        nearest = data[side] is not None and data[side] == data["both"] and data["above"] != data["below"]
+        yield f"{side:<8} {at}{' (nearest)' if nearest and data['above'] and data['below'] else ''}"
+    if data["both"] not in (data["above"], data["below"]):
+        yield f"nearest  {answer_text(data['both'], wanted) if data['both'] else 'none found'}"

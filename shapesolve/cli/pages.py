@@ -54,7 +54,7 @@ EXAMPLES: dict[str, tuple[str, tuple[str, ...]]] = {
         "Every tensor is compared with a run.",
         ("verify examples/unet.onnx --bind batch=1 --bind height=8 --bind width=16",),
     ),
-    "inputs": ("The first are border cases.", ("inputs examples/unet.onnx -n 6 -o feeds",)),
+    "inputs": ("The first are the most usual sizes.", ("inputs examples/unet.onnx -n 6 -o feeds",)),
     "why": (
         "A height that three poolings and three joins do not fit, and one that they do.",
         ("why examples/unet.onnx height=1082", "why examples/unet.onnx height=1080"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -22,7 +21,9 @@ if TYPE_CHECKING:
 @app.command()
 def profile(
     model: Model,
-    opt: Annotated[str, Option("--opt", metavar="NAME=SIZE,...", help="Usual sizes.")] = "",
+    opt: Annotated[
+        str, Option("--opt", metavar="NAME=SIZE,...", help="Usual sizes; default: the nearest to 1.")
+    ] = "",
     min: Annotated[
         str,
         Option("--min", metavar="NAME=SIZE,...", help="Least sizes; default: the smallest from 1 on."),
@@ -59,24 +60,22 @@ def profile(
     """
     if json and tool not in ("", "json"):
         fail(f"--json and --for {tool} are two forms of one thing: give one of them")
-    if tool == "list":
-        from ..deploy.profile_formats import TARGETS
+    from ..deploy.profile_formats import TARGETS, conditions_text
 
+    if tool == "list":
         show([row(f"{name:12}", one.text) for name, one in TARGETS.items()])
         return
     a = load(model, assume, bind)
     find(a, findings=False)
     from ..deploy import NoSizes, profile_text
     from ..deploy import profile as profiles_of
-    from ..deploy.profile_formats import conditions_text
 
     low, usual, high = (
         listed_sizes(text, f"--{name}") for name, text in (("min", min), ("opt", opt), ("max", max))
     )
     try:
-        found = profiles_of(a, usual, min=low, max=high, split=split)
-        if not usual and found[0].opt:
-            fail(f"--opt NAME=SIZE,... says the usual sizes; {_example(model, found[0])} works")
+        empty = tool not in TARGETS or TARGETS[tool].empty
+        found = profiles_of(a, usual, min=low, max=high, split=split, empty_cache=empty)
         text = profile_text(a, found, tool or "json")
     except NoSizes as e:
         refuse("profile", str(e), json)
@@ -89,19 +88,14 @@ def profile(
         from ..report.json import envelope
 
         text = envelope("profile", {"profiles": [one.to_json() for one in found]})
-    for condition in () if tool in ("", "json") else conditions_text(found, tool):
+    silent = tool in ("", "json") or (TARGETS[tool].commented and output is None)
+    for condition in () if silent else conditions_text(found, tool):
         print(f"note: {condition}", file=sys.stderr)
     if output is None:
         print_raw(text)
         return
     write_file(output, f"{text}\n".encode(), a.model)
     print_text(f"wrote {output}")
-
-
-def _example(model: Path, found: Profile) -> str:
-    """Text of a working command, with sizes closest to 1."""
-    sizes = ",".join(f"{name}={size}" for name, size in found.opt.items())
-    return f"shapesolve profile {shlex.quote(str(model))} --opt {shlex.quote(sizes)}"
 
 
 def _table(found: Sequence[Profile]) -> Iterator[Printed]:

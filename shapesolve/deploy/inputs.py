@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
@@ -14,7 +15,7 @@ from onnx import numpy_helper
 
 from ..analysis import Analysis, analyze
 from ..arguments import checked
-from ..expr import Dim
+from ..expr import Cond, Dim
 from ..expr.nearest import meant
 from ..solve.ambiguity import StaleShape, sharing_memory
 from ..solve.contract.contract import text_of
@@ -90,15 +91,16 @@ def generate_inputs(
     model: Any,
     count: int = 20,
     seed: int = 0,
-    edge: bool = True,
+    edge: bool = False,
     *,
     bind: Mapping[str, int] | None = None,
     values: Mapping[str, Fill] | None = None,
 ) -> GeneratedInputs:
     """Inputs that the model accepts.
 
-    Sizes are drawn near usual ones and moved to the nearest that the contract allows; with `edge`, the least sizes, sizes of 1
-    and 0 where they are accepted, and the least and greatest of each symbol come first. Integers that are read as indices,
+    The first are the most usual sizes: one item, images of 224, short sequences, or the nearest that the model accepts. For a
+    model with a cache, the second have an empty one. The others are drawn near usual sizes. With `edge`, sizes of 1 and 0 if
+    they are accepted, and the minimum and maximum of each name follow the first ones. Integers that are read as indices,
     lengths, axes or sizes lie in the range in which they are read; numbers that decide sizes, such as a target shape or the
     lengths of parts, are tried on the analysis of the model; masks are ones. Sizes at which the model itself computes an
     index that lies outside of its table, such as more positions than are stored, are passed over.
@@ -107,7 +109,7 @@ def generate_inputs(
         model: what `analyze` takes, or an `Analysis`.
         count: how many feeds; sizes come again where the model accepts fewer.
         seed: another number draws other sizes and values.
-        edge: whether border cases are among them.
+        edge: Whether to include border cases, such as empty tensors.
         bind: sizes of symbols that stay.
         values: by input name, an array, a number for every element, or a function ``(shape, dtype) -> array``.
 
@@ -125,28 +127,39 @@ def generate_inputs(
             f"the model has no input {unknown[0]!r}{meant(unknown[0], a.inputs, 'its inputs are')}"
         )
     filler = _Filler(a, dict(values or {}))
-    sizes = _sizes(a, bind, filler)
+    declared = _declared(a, bind, filler)
+    sizes = Sizes.usual(a, bind, also=declared)
     draws = _Draws(sizes, filler, seed)
+    draws.take(_first(sizes), count)
     if edge:
-        draws.take(sizes.edges(draws.rng), min(count, max(1, count // 3)))
+        borders = Sizes(a, bind, also=declared).edges(draws.rng)
+        draws.take(borders, min(count, len(draws.sizes) + max(1, count // 3)))
     draws.take(_usual(sizes, draws), count)
     return GeneratedInputs(tuple(draws.feeds), tuple(draws.sizes), tuple(filler.guesses))
 
 
-def _sizes(analysis: Analysis, fixed: Mapping[str, int] | None, filler: _Filler) -> Sizes:
-    """Accepted sizes; if possible those at which all declared shapes are right. onnxruntime trusts them."""
-    declared = sharing_memory(
-        analysis._solved.stale_shapes, {name for name, _ in analysis.model.graph.outputs}
-    )
-    if declared:
-        sizes = Sizes(analysis, fixed, also=[d.cond for d in declared])
-        try:
-            sizes.usual(random.Random(0))
-        except NoSizes:
-            return Sizes(analysis, fixed)
-        filler.note_stale(declared)
-        return sizes
-    return Sizes(analysis, fixed)
+def _declared(analysis: Analysis, fixed: Mapping[str, int] | None, filler: _Filler) -> tuple[Cond, ...]:
+    """Conditions under which all declared shapes are right, which onnxruntime trusts; none if no sizes satisfy them."""
+    outputs = {name for name, _ in analysis.model.graph.outputs}
+    declared = sharing_memory(analysis._solved.stale_shapes, outputs)
+    conds = tuple([d.cond for d in declared])
+    with suppress(NoSizes):
+        if conds:
+            Sizes(analysis, fixed, also=conds).drawn(random.Random(0))
+            filler.note_stale(declared)
+            return conds
+    return ()
+
+
+def _first(sizes: Sizes) -> Iterator[dict[str, int]]:
+    """The most usual sizes, then these with an empty cache."""
+    with suppress(NoSizes):
+        found = sizes.preferred()
+        if sizes.can_be_tried(found):
+            yield found
+        prefill = sizes.prefill(found)
+        if prefill is not None and sizes.can_be_tried(prefill):
+            yield prefill
 
 
 class _Draws:
@@ -203,10 +216,10 @@ def _usual(sizes: Sizes, draws: _Draws) -> Iterator[dict[str, int]]:
     """Usual sizes in random order, without end; they repeat if there are few."""
     repeats = 0
     while True:
-        found = sizes.usual(draws.rng)
+        found = sizes.drawn(draws.rng)
         while found in draws.sizes and repeats < MAX_DRAWS:
             repeats += 1
-            found = sizes.usual(draws.rng)
+            found = sizes.drawn(draws.rng)
         yield found
 
 

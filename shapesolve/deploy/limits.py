@@ -6,6 +6,7 @@ from typing import Final
 
 # sizes and inputs
 MAX_SIZE: Final = 1 << 20  # largest size of a search one by one, and sizes that are tried in one
+PREFERRED: Final = 8, 224  # sizes to try first, of a sequence and of a side of an image
 MAX_DRAWS: Final = 18  # draws in a row without a new result
 MAX_ELEMENTS: Final = 1 << 26  # elements of one tensor, and of all inputs, that can be run
 MAX_COMPUTED: Final = 1 << 18  # elements of a tensor between an input and an index

@@ -29,12 +29,14 @@ class Target(NamedTuple):
     """A profile format: name of the tool, description, writer.
 
     `commented`: conditions follow in a comment. `exact`: the format admits accepted sizes only, so there are none to keep.
+    `empty`: the tool takes ranges that begin at 0, for caches.
     """
 
     text: str
     write: Writer
     commented: bool
     exact: bool
+    empty: bool
 
 
 #: tools by the name that ``profile --for`` takes
@@ -42,12 +44,12 @@ TARGETS: dict[str, Target] = {}
 
 
 def target(
-    name: str, text: str, *, commented: bool = False, exact: bool = False
+    name: str, text: str, *, commented: bool = False, exact: bool = False, empty: bool = False
 ) -> Callable[[Writer], Writer]:
     """Decorator that registers the writer of a profile format."""
 
     def declare(write: Writer) -> Writer:
-        TARGETS[name] = Target(text, write, commented, exact)
+        TARGETS[name] = Target(text, write, commented, exact, empty)
         return write
 
     return declare
@@ -93,6 +95,7 @@ def _crossed(shape: Iterable[int]) -> str:
     "trtexec",
     "options of trtexec: --minShapes, --optShapes, --maxShapes, after --profile=K where there are several",
     commented=True,
+    empty=True,
 )
 def _trtexec(_analysis: Analysis, profiles: Sequence[Profile]) -> str:
     # https://docs.nvidia.com/deeplearning/tensorrt/latest/reference/command-line-programs.html
@@ -116,6 +119,7 @@ def _trtexec_shape(name: str, shape: tuple[int, ...]) -> str:
 @target(
     "ort-trt",
     "JSON of the provider options of onnxruntime's TensorRT provider: trt_profile_min_shapes, _opt_, _max_",
+    empty=True,
 )
 def _ort_trt(_analysis: Analysis, profiles: Sequence[Profile]) -> str:
     # https://onnxruntime.ai/docs/execution-providers/TensorRT-ExecutionProvider.html
@@ -136,6 +140,7 @@ def _ort_shape(name: str, shape: tuple[int, ...]) -> str:
     "polygraphy",
     "options of polygraphy: --trt-min-shapes, --trt-opt-shapes, --trt-max-shapes",
     commented=True,
+    empty=True,
 )
 def _polygraphy(_analysis: Analysis, profiles: Sequence[Profile]) -> str:
     # https://docs.nvidia.com/deeplearning/tensorrt/polygraphy/docs/index.html
@@ -191,7 +196,7 @@ def _named(parts: Sequence[_Part], name: str) -> Iterator[tuple[str, _Part]]:
         yield (name if len(parts) == 1 else f"{name}_{k}"), one
 
 
-@target("openvino", "Python text: the argument of openvino.Model.reshape", commented=True)
+@target("openvino", "Python text: the argument of openvino.Model.reshape", commented=True, empty=True)
 def _openvino(analysis: Analysis, profiles: Sequence[Profile]) -> str:
     # https://docs.openvino.ai/2025/openvino-workflow/running-inference/model-input-output/dynamic-shapes.html
     lines = ["# openvino.Core().read_model(...).reshape(shapes)"]
@@ -339,6 +344,6 @@ def _pbtxt(text: str) -> str:
     return '"' + "".join(chr(b) if 32 <= b < 127 and b not in b'"\\' else f"\\{b:03o}" for b in data) + '"'
 
 
-@target("json", "sizes, shapes and conditions of each profile (the default)")
+@target("json", "sizes, shapes and conditions of each profile (the default)", empty=True)
 def _json(_analysis: Analysis, profiles: Sequence[Profile]) -> str:
     return json.dumps({"profiles": [one.to_json() for one in profiles]}, indent=1)

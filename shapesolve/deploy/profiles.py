@@ -7,14 +7,14 @@ the least, the usual and the greatest sizes, so these three must be accepted; co
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from ..analysis import Analysis, analyze
 from ..arguments import checked
-from ..expr import Cond, Dim, ge, le
+from ..expr import Cond, ge, le
 from ..expr.sizes import sizes_text
-from ..lazy import cached_property
 from ..lower.types import Tensor
 from ..solve.engine import Engine
 from ..solve.sizes import Side
@@ -86,12 +86,13 @@ def profile(
     min: SizesByName | None = None,
     max: SizesByName | None = None,
     split: bool = False,
+    empty_cache: bool = True,
 ) -> tuple[Profile, ...]:
     """Profiles for compilers: accepted minimum, optimum and maximum sizes for every dynamic input.
 
-    Names that are left out: the usual size is 1, or the nearest that is accepted; the least is the smallest from 1 on that is
-    accepted with the others, and the greatest the nearest from the usual one on (so ``total`` follows ``past + seq``). Names
-    that the analysis binds keep that size.
+    Names that are left out: the usual size is 1, or the nearest that is accepted; the least is the smallest from 1 on (0 for a
+    cache) that is accepted with the others, and the greatest the nearest from the usual one on (so ``total`` follows
+    ``past + seq``). Names that the analysis binds keep that size.
 
     Args:
         model: what `analyze` takes, or an `Analysis`.
@@ -99,6 +100,7 @@ def profile(
         min, max: the least and greatest sizes.
         split: where `max` is not accepted as a whole, give several profiles within it: in each a name reaches the greatest size
             that it can, then the others theirs. Sizes between may be in none of them.
+        empty_cache: Whether the minimum of a cache length may be 0.
 
     Raises:
         ModelError: the model cannot be read.
@@ -107,7 +109,7 @@ def profile(
     """
     a = model if isinstance(model, Analysis) else analyze(model)
     low, high = dict(min or {}), dict(max or {})
-    corners = _Corners(a, opt, low, high)
+    corners = _Corners(a, opt, low, high, empty_cache)
     usual = corners.opt()
     least = corners.min(usual)
     try:
@@ -125,7 +127,10 @@ def profile(
 class _Corners:
     """Finds accepted minima, optima and maxima for one request."""
 
-    def __init__(self, analysis: Analysis, opt: SizesByName, low: SizesByName, high: SizesByName) -> None:
+    def __init__(
+        self, analysis: Analysis, opt: SizesByName, low: SizesByName, high: SizesByName, empty_cache: bool
+    ) -> None:
+        self.empty_cache = empty_cache
         self.analysis = analysis
         self.asked = {"opt": dict(opt), "min": dict(low), "max": dict(high)}
         likely = Sizes(analysis).likely.items()
@@ -141,6 +146,8 @@ class _Corners:
                         f"{smaller} {name} = {size} is greater than {larger} {name} = {self.asked[larger][name]}"
                     )
         self.engine = Engine(analysis._solved.rlimit)
+        #: conditions that usual sizes satisfy, such as total_seq == past_seq + seq
+        self.scope: tuple[Cond, ...] = analysis.contract.usual.whole.equal
 
     # ------------------------------------------------------------------ the three corners
 
@@ -148,11 +155,15 @@ class _Corners:
         """Accepted optimum: requested sizes, the others as close to 1 as possible."""
         lows, highs = self.asked["min"], self.asked["max"]
         start = {n: min(max(1, lows.get(n, 0)), highs.get(n, 1)) for n in self.any.names}
-        return self._nearest("opt", start, lows, highs)
+        found = self._nearest("opt", start, lows, highs)
+        if not all(cond.evaluate(found) for cond in self.scope):
+            self.scope = ()
+        return found
 
     def min(self, usual: SizesByName) -> dict[str, int]:
-        """Accepted minimum, at most `usual`."""
-        start = {n: min(1, size) for n, size in usual.items()}
+        """Accepted minimum, at most `usual`; a cache is empty if it may be."""
+        caches = self.analysis.contract.usual.may_be_empty if self.empty_cache else ()
+        start = {n: 0 if n in caches else min(1, size) for n, size in usual.items()}
         return self._nearest("min", start, {}, usual)
 
     def max(self, usual: SizesByName) -> dict[str, int]:
@@ -164,64 +175,21 @@ class _Corners:
     ) -> dict[str, int]:
         """Accepted sizes close to `start` within these bounds, or the smallest ones. Raises `NoProfile`."""
         asked = self.asked[corner]
-        question = Sizes(self.analysis, {**self.kept, **asked}, least=1)
-        wanted = {**start, **question.fixed}
-        found = None
-        for name in self.following if corner != "min" else ():  # as long as those that determine it say
-            for size in self._determined(name, found or wanted):
-                longer = Sizes(self.analysis, {**question.fixed, name: size}, least=1)
-                nearest = self._first(longer, {**(found or wanted), name: size}, lows, highs)
-                if nearest is not None:
-                    question, found = longer, nearest
-                    break
-        found = found or self._first(question, wanted, lows, highs)
-        if found is not None:
-            return found
-        free = [n for n in self.any.names if n not in question.fixed]
-        bounds = self._within(free, lows, highs) + self._exactly(question.fixed)
+        fixed = {**self.kept, **asked}
+        free = [n for n in self.any.names if n not in fixed and n not in self.any.fixed]
+        bounds = self._within(free, lows, highs)
+        for conds in dict.fromkeys(((*self.scope, *bounds), (*bounds,))):
+            question = Sizes(self.analysis, fixed, least=1, also=conds)
+            for side in _SIDES:
+                with suppress(NoSizes):
+                    return question.nearest({**start, **question.fixed}, side)
+        bounds += self._exactly({**self.any.fixed, **fixed})
         for least in (1, 0):
             at_least = [ge(self.analysis.symbols[n], least) for n in free]
             smallest = self._extreme([*bounds, *at_least], free, {})
             if smallest is not None:
                 return smallest
-        raise NoProfile(corner, asked, self._broken(bounds) or self.any.broken(wanted))
-
-    @staticmethod
-    def _first(
-        question: Sizes, wanted: SizesByName, lows: SizesByName, highs: SizesByName
-    ) -> dict[str, int] | None:
-        """The closest accepted sizes within bounds; larger ones are tried first."""
-        for side in _SIDES:
-            try:
-                found = question.nearest(wanted, side)
-            except NoSizes:
-                continue
-            if all(lows.get(n, 0) <= v <= highs.get(n, v) for n, v in found.items()):
-                return found
-        return None
-
-    @cached_property
-    def following(self) -> tuple[str, ...]:
-        """Symbols that were not requested but depend on requested ones by the contract."""
-        asked = {n for given in self.asked.values() for n in given}
-        terms = (t.cond.free for t in self.analysis.contract.usual)
-        tied = {n for free in terms if not asked.isdisjoint(free) for n in free - asked}
-        return tuple(n for n in self.any.names if n in tied and n not in self.any.fixed)
-
-    def _determined(self, name: str, sizes: SizesByName) -> list[int]:
-        """Lower bounds of a symbol from inequalities of the contract (``total >= past + seq``)."""
-        found: set[int] = set()
-        waiting = [t.cond for t in self.analysis.contract.usual if name in t.cond.free]
-        while waiting:
-            cond = waiting.pop()
-            if cond.kind in ("and", "or"):
-                waiting += [c for c in cond.args if isinstance(c, Cond)]
-            elif cond.kind in ("==", ">=") and isinstance(cond.args[0], Dim) and name in cond.free:
-                rest, one = (cond.args[0].subs({name: n}).evaluate(sizes) for n in (0, 1))
-                slope = 0 if rest is None or one is None else one - rest
-                if rest is not None and (slope == 1 or (slope == -1 and cond.kind == "==")):
-                    found.add(-rest // slope)
-        return sorted((n for n in found if n > 1), reverse=True)
+        raise NoProfile(corner, asked, self._broken(bounds) or self.any.broken({**start, **fixed}))
 
     def _broken(self, bounds: list[Cond]) -> list[str]:
         """A minimal set of contract terms that exclude all sizes within bounds, as text. Empty if unsatisfiability is
@@ -295,10 +263,14 @@ class _Corners:
         return Profile(least, usual, greatest, inputs, tuple(self._conditions(least, greatest)))
 
     def _conditions(self, least: SizesByName, greatest: SizesByName) -> Iterator[str]:
-        """Contract terms that some sizes within the ranges violate."""
+        """Contract terms that some sizes within the ranges violate, in their usual form if the ranges are in its scope."""
         symbols = self.analysis.symbols
         box = [c for n in self.any.names for c in (ge(symbols[n], least[n]), le(symbols[n], greatest[n]))]
-        for term in (*self.analysis.contract.terms, *self.analysis.contract.assumed):
+        contract = self.analysis.contract
+        usual = contract.usual
+        scope = (*usual.whole.sizes, *usual.scope)
+        whole = all(self.engine.entails(cond, box).proved for cond in scope)
+        for term in (*(usual if whole else contract.terms), *contract.assumed):
             if not self.engine.entails(term.cond, box).proved:
                 yield term.text
 

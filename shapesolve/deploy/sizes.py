@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from math import prod
 from typing import TYPE_CHECKING
 
-from ..expr import Cond, Dim, Shape, eq, ge, symbol
+from ..expr import Cond, Dim, Shape, eq, symbol
 from ..expr.nearest import meant
 from ..expr.sizes import sizes_text
 from ..lazy import cached_property
 from ..lower.reads import TARGET
 from ..lower.types import Tensor
 from ..solve.sizes import LIKELY, Side, SizeFinder
-from .limits import MAX_DRAWS, MAX_ELEMENTS
+from .limits import MAX_DRAWS, MAX_ELEMENTS, PREFERRED
 
 if TYPE_CHECKING:
     from ..analysis import Analysis
@@ -62,6 +63,20 @@ class Sizes:
         for name, known in analysis.inputs.items():
             if not isinstance(known, Tensor) or name not in analysis.shapes:
                 raise NoSizes(f"input {name} is not a tensor of known rank: give its value yourself")
+
+    @classmethod
+    def usual(
+        cls, analysis: Analysis, fixed: Mapping[str, int] | None = None, *, also: Iterable[Cond] = ()
+    ) -> Sizes:
+        """Return a question for usual sizes: those in the scope of the contract if there are any, not empty if possible."""
+        also = tuple(also)
+        scope = analysis.contract.usual.whole.conds
+        for conds, least in dict.fromkeys((((*also, *scope), 1), (also, 1), (also, 0))):
+            question = cls(analysis, fixed, least=least, also=conds)
+            with suppress(NoSizes):
+                question.preferred()
+                return question
+        return question
 
     def known(self, names: Iterable[str]) -> None:
         """Raises `ValueError` for a name that the model lacks."""
@@ -223,18 +238,6 @@ class Sizes:
         """Fixed sizes that differ from the wanted ones."""
         return {n: self.fixed[n] for n, size in wanted.items() if self.fixed.get(n, size) != size}
 
-    def near(self, wanted: Mapping[str, int]) -> dict[str, int]:
-        """The wanted sizes if accepted, else close ones found by search, else the nearest. Raises `NoSizes` if none."""
-        start = self._start(wanted)
-        if self.accepted(start):
-            return start
-        free = {n: size for n, size in start.items() if n not in self.fixed}
-        conds = [cond.subs(self.fixed) for cond in self.contract]
-        conds += [ge(symbol(n), min(self.least, size)) for n, size in free.items()]
-        moved = SizeFinder(c for c in conds if not c.is_true).near(free)
-        found = None if moved is None else {n: moved.get(n, start[n]) for n in self.names}
-        return found if found is not None and self.accepted(found) else self.nearest(start)
-
     def completed(self, wanted: Mapping[str, int]) -> dict[str, int] | None:
         """Accepted sizes that include the wanted ones, the others as small as possible; None if not found."""
         if self._elsewhere(wanted):
@@ -243,7 +246,47 @@ class Sizes:
 
     # ------------------------------------------------------------------ draws
 
-    def usual(self, rng: random.Random) -> dict[str, int]:
+    def preferred(self) -> dict[str, int]:
+        """Return the accepted sizes that a person would try first: one item, images of 224, short sequences.
+
+        Raises:
+            NoSizes: If none were found.
+        """
+        return dict(self._preferred)
+
+    @cached_property
+    def _preferred(self) -> dict[str, int]:
+        return self.nearest({**self._first_try(), **self.likely})
+
+    def prefill(self, sizes: Mapping[str, int]) -> dict[str, int] | None:
+        """Return these sizes with an empty cache, or None if the model has no cache that may be empty."""
+        caches = self.analysis.contract.usual.may_be_empty
+        if not caches or not any(sizes[n] and n not in self.fixed for n in caches):
+            return None
+        empty = {n: 0 for n in caches if n not in self.fixed}
+        with suppress(NoSizes):
+            return Sizes(self.analysis, {**self.fixed, **empty}, least=self.least, also=self.also).nearest(
+                {n: size for n, size in sizes.items() if n not in empty}
+            )
+        return None
+
+    def _first_try(self) -> dict[str, int]:
+        """A size to try for each name, by its axis: of a batch, of an image, or of a sequence."""
+        length, side = PREFERRED
+        shapes = [list(self._declared(name)) for name in self.analysis.inputs]
+        first = {shape[0].name for shape in shapes if len(shape) > 1}
+        batch = {n for n in self.names if "batch" in n.lower()} or first
+        flat = {d.name for shape in shapes if len(shape) < len("NCHW") for d in shape}
+        caches = self.analysis.contract.usual.may_be_empty
+        tall = {d.name for shape in shapes for d in shape[1:]} - flat - {*caches}
+        return {n: 1 if n in batch else side if n in tall else length for n in self.names}
+
+    @cached_property
+    def batch(self) -> frozenset[str]:
+        """Names of the number of items of a batch."""
+        return frozenset(n for n, size in self._first_try().items() if size == 1)
+
+    def drawn(self, rng: random.Random) -> dict[str, int]:
         """Accepted sizes close to randomly drawn usual sizes. Raises `NoSizes` when none are found that are small
         enough to run.
         """
@@ -251,8 +294,11 @@ class Sizes:
         second_best: dict[str, int] | None = None
         for attempt in range(MAX_DRAWS):
             palette = LIKELY[: (len(LIKELY), 6, 3)[attempt % 3]]
+            wanted = {n: rng.choice(LIKELY[:6] if n in self.batch else palette) for n in self.names}
+            if attempt % 2:
+                wanted |= {n: wanted[group[0]] for group in self._finder.roles.alike for n in group}
             try:
-                found = self.near({n: rng.choice(palette) for n in self.names} | self.likely)
+                found = self.nearest(wanted | self.likely)
             except NoSizes as e:
                 refused = refused or e
                 continue
@@ -280,7 +326,7 @@ class Sizes:
             return True
 
         trials: list[tuple[dict[str, int], Side]] = [(dict.fromkeys(self.names, n), "above") for n in (1, 0)]
-        base = self.usual(rng)
+        base = self.drawn(rng)
         for name in self.names:
             lo, hi = self.analysis.bounds(self.analysis.symbols[name])
             for size in dict.fromkeys((0, 1, lo, hi)):

@@ -28,7 +28,10 @@ class Why(TypedDict):
 
 
 class SizesNear(TypedDict):
-    """`shapesolve sizes --near --json`. `sizes` is set if they are accepted, a side is null if none were found there."""
+    """`shapesolve sizes --near --json`. `sizes` is set if they are accepted, a side is null if none were found there.
+
+    `limits` are proved bounds of names that exclude all sizes on a side.
+    """
 
     command: Literal["sizes"]
     accepted: bool
@@ -37,6 +40,16 @@ class SizesNear(TypedDict):
     above: NotRequired[Sizes | None]
     below: NotRequired[Sizes | None]
     both: NotRequired[Sizes | None]
+    limits: NotRequired[dict[str, Sizes]]
+
+
+class SizesUsual(TypedDict):
+    """`shapesolve sizes --json`. `prefill` has an empty cache; models without one have none."""
+
+    command: Literal["sizes"]
+    usual: Sizes
+    prefill: NotRequired[Sizes]
+    smallest: Sizes
 
 
 class SizesFirst(TypedDict):
@@ -143,7 +156,7 @@ class Generalized(TypedDict):
 class Refused(TypedDict):
     """Output of a command without a result: no sizes are accepted, or no model can be written."""
 
-    command: Literal["inputs", "sizes", "profile", "cost", "simplify", "fix", "free", "generalize"]
+    command: Literal["inputs", "sizes", "profile", "cost", "why", "simplify", "fix", "free", "generalize"]
     refused: str
 
 

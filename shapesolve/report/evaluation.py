@@ -24,6 +24,16 @@ def broken_terms(analysis: Analysis, sizes: Mapping[str, int]) -> list[Term]:
     return [t for t in (*contract.terms, *contract.assumed) if t.cond.evaluate(sizes) is False]
 
 
+def told_terms(analysis: Analysis, sizes: Mapping[str, int]) -> list[Term]:
+    """`broken_terms` in their usual form if the sizes are in its scope."""
+    usual = analysis.contract.usual
+    if all(c.evaluate(sizes) is True for c in (*usual.whole.sizes, *usual.scope) if c.free & sizes.keys()):
+        found = [t for t in usual if t.cond.evaluate(sizes) is False]
+        if found:
+            return found
+    return broken_terms(analysis, sizes)
+
+
 def evaluation_data(analysis: Analysis, sizes: Mapping[str, int], names: Sequence[str]) -> EvaluateData:
     """Sizes of tensors that the given sizes determine, broken contract terms and requirements, as data."""
     known = analysis._solved.sizes_at(sizes)
@@ -87,11 +97,9 @@ def _broken_lines(analysis: Analysis, sizes: Mapping[str, int]) -> Iterator[Prin
         yield from found
 
 
-def broken_lines(analysis: Analysis, sizes: Mapping[str, int]) -> Iterator[Printed]:
-    """Lines on violated conditions. Each contract term has its failing nodes in graph order, then the other violations
-    follow.
-    """
-    terms, found = broken_terms(analysis, sizes), analysis._solved.violations_at(sizes)
+def broken_lines(analysis: Analysis, sizes: Mapping[str, int], most: int = MAX_NAMES) -> Iterator[Printed]:
+    """Lines on violated conditions: each contract term with at most this many of its failing nodes, then the others."""
+    terms, found = told_terms(analysis, sizes), analysis._solved.violations_at(sizes)
     stated = [set(term.constraints) for term in terms]
     listed = {v for v in found if any(v.constraint in own for own in stated)}
     for term, own in zip(terms, stated, strict=True):
@@ -99,10 +107,10 @@ def broken_lines(analysis: Analysis, sizes: Mapping[str, int]) -> Iterator[Print
         weaker = {v for v in found if v not in listed and not _free(v).isdisjoint(term.symbols)}
         listed |= weaker
         fail = [v for v in found if v.constraint in own or v in weaker]
-        for v in fail[:MAX_NAMES]:
+        for v in fail[:most]:
             yield line(("dim", "  = "), v.place or v.message)
-        if len(fail) > MAX_NAMES:
-            more = len(fail) - MAX_NAMES
+        if len(fail) > most:
+            more = len(fail) - most
             yield line(("dim", "  = "), f"and {more} more nodes" if more > 1 else "and one more node")
     for v in found:
         if v not in listed:

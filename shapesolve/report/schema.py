@@ -40,15 +40,15 @@ from .documents_of_use import (
     SizesBuckets,
     SizesFirst,
     SizesNear,
+    SizesUsual,
     Why,
 )
 from .json import VERSION
 
 #: the documents: each is one of these, with the version of the layout
 DOCUMENTS = (
-    Analyze, Check, CheckSource, Contract, Constraints, Explain, Evaluate, Prove, Verify, Inputs, Why, SizesNear, SizesFirst,
-    SizesBuckets,
-    Profile, Cost, Diff, Scan, Ops, Changed, Freed, Generalized, Refused,
+    Analyze, Check, CheckSource, Contract, Constraints, Explain, Evaluate, Prove, Verify, Inputs, Why, SizesUsual, SizesNear,
+    SizesFirst, SizesBuckets, Profile, Cost, Diff, Scan, Ops, Changed, Freed, Generalized, Refused,
 )  # fmt: skip
 
 

@@ -202,7 +202,7 @@ def drawn_shapes(
     bases = [] if accepted is None else [accepted]
     for _ in range(0 if bases else max(3, count // 40)):
         try:
-            bases.append(question.usual(rng))
+            bases.append(question.drawn(rng))
         except NoSizes:
             break
     out: list[dict[str, tuple[int, ...]]] = []

@@ -67,4 +67,16 @@ def test_the_command_lists_them() -> None:
     assert done.output.splitlines()[1] == "batch = 2, height = 8, width = 16"
     done = CliRunner().invoke(app, ["sizes", unet, "--enumerate", "1", "--json"])
     assert json.loads(done.output)["sizes"] == [{"batch": 1, "height": 8, "width": 8}]
-    assert CliRunner().invoke(app, ["sizes", unet]).exit_code == 2
+    assert CliRunner().invoke(app, ["sizes", unet, "--near", "height=8", "--enumerate", "3"]).exit_code == 2
+
+
+def test_without_options_the_usual_and_the_smallest_sizes_are_printed() -> None:
+    done = CliRunner().invoke(app, ["sizes", str(ROOT / "examples/unet.onnx")])
+    assert [line.split("  ")[-1].strip() for line in done.output.splitlines()] == [
+        "batch = 1, height = 224, width = 224",
+        "batch = 1, height = 8, width = 8",
+    ]
+    done = CliRunner().invoke(app, ["sizes", str(ROOT / "examples/attention.onnx"), "--json"])
+    data = json.loads(done.output)
+    assert data["prefill"]["past_seq"] == 0
+    assert data["usual"]["total_seq"] == data["usual"]["past_seq"] + data["usual"]["seq"]

@@ -22,12 +22,24 @@ EXAMPLES = [ROOT / f"examples/{n}.onnx" for n in ("attention", "unet")]
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: p.stem)
 def test_generated_inputs_run(path: Path) -> None:
     runs = session(onnx.load(path))
-    made = ss.generate_inputs(path, count=12, seed=3)
+    made = ss.generate_inputs(path, count=12, seed=3, edge=True)
     assert len(made) == len(made.sizes) == 12
     for feed in made:
         runs.run(None, feed)
     assert len({tuple(s.items()) for s in made.sizes}) > 6
     assert any(1 in s.values() for s in made.sizes)
+
+
+def test_the_first_inputs_are_usual_and_no_others_are_empty() -> None:
+    made = ss.generate_inputs(ROOT / "examples/unet.onnx", count=8)
+    assert made.sizes[0] == {"batch": 1, "height": 224, "width": 224}
+    assert all(min(sizes.values()) >= 1 for sizes in made.sizes)
+    decoder = ss.generate_inputs(ROOT / "examples/attention.onnx", count=8)
+    first, prefill, *others = decoder.sizes
+    assert (first["batch"], prefill["past_seq"], prefill["total_seq"]) == (1, 0, prefill["seq"])
+    for sizes in (first, *others):
+        assert sizes["past_seq"] >= 1
+    assert all(s["total_seq"] == s["past_seq"] + s["seq"] for s in decoder.sizes)
 
 
 def reader(
@@ -335,7 +347,7 @@ def test_lengths_of_sequences_without_steps_are_zero(op_type: str, gates: int) -
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     runs = session(model)
-    made = ss.generate_inputs(model, count=16, seed=1, bind={"batch": 2})
+    made = ss.generate_inputs(model, count=16, seed=1, edge=True, bind={"batch": 2})
     for feed in made:
         runs.run(None, feed)
     assert {s["seq"] for s in made.sizes} >= {0, 1}
@@ -379,7 +391,7 @@ def test_what_onnxruntime_divides_by_is_not_zero() -> None:
     runs = session(model)
     with pytest.raises(Exception, match="size != 0"):
         runs.run(None, {"x": np.zeros((0, 2, 4), np.float32), "i": np.zeros(3, np.int64)})
-    made = ss.generate_inputs(model, count=20)
+    made = ss.generate_inputs(model, count=20, edge=True)
     for feed in made:
         runs.run(None, feed)
     assert any(0 in sizes.values() for sizes in made.sizes)

@@ -310,13 +310,21 @@ def test_the_command(tmp_path: Path) -> None:
     assert (done.exit_code, done.stderr.startswith("error: ")) == (1, True)
 
 
-def test_without_usual_sizes_an_example_that_works_is_told() -> None:
+def test_without_usual_sizes_those_that_are_found_are_used() -> None:
     done = CliRunner().invoke(app, ["profile", str(UNET)])
-    assert done.exit_code == 2
-    told = done.stderr.partition("; ")[2].removesuffix(" works\n")
-    again = CliRunner().invoke(app, shlex.split(told)[1:])
-    assert again.exit_code == 0, again.output
-    assert json.loads(again.stdout)["profiles"]
+    assert done.exit_code == 0
+    (found,) = json.loads(done.stdout)["profiles"]
+    assert found["sizes"]["opt"] == {"batch": 1, "height": 8, "width": 8}
+
+
+def test_a_cache_begins_empty_where_the_tool_takes_that() -> None:
+    a = ss.analyze(ROOT / "examples/attention.onnx")
+    (found,) = ss.profile(a, {"seq": 1, "past_seq": 16}, max={"past_seq": 64})
+    for corner, past in ((found.min, 0), (found.opt, 16), (found.max, 64)):
+        assert (corner["past_seq"], corner["total_seq"]) == (past, past + 1)
+    (found,) = ss.profile(a, {"seq": 1, "past_seq": 16}, empty_cache=False)
+    assert (found.min["past_seq"], found.min["total_seq"]) == (1, 2)
+    assert found.conditions == ("total_seq == 1 or total_seq == past_seq + seq",)
 
 
 def test_a_terminal_gets_a_table(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

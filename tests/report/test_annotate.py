@@ -240,7 +240,7 @@ def test_every_expression_reads_back_as_the_same_value(path: Path) -> None:
     invented = read_names(out)
     kept = {o.name for o in out.graph.output}
     rng = random.Random(7)
-    points = [Sizes(a, {}).usual(rng) for _ in range(4)] if a.ok else []
+    points = [Sizes(a, {}).drawn(rng) for _ in range(4)] if a.ok else []
     for info in [o for o in out.graph.output if o.type.WhichOneof("value") not in (None, "tensor_type")]:
         out.graph.output.remove(info)  # onnx_ir reads no maps
     memo: dict[tuple[str, ss.Dim], None] = {}
