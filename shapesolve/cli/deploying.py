@@ -185,8 +185,7 @@ def sizes(
     elif enumerate is not None:
         print_text("\n".join(sizes_text(sizes) or "no free sizes" for sizes in data["sizes"]))
     else:
-        near = [line(text) for text in _near_lines(data, wanted)]
-        show([*against[:1], *near, *against[1:]])
+        show([*against[:1], *map(line, _near_lines(data, wanted)), *against[1:]])
     raise SystemExit(FOUND if against else 0)
 
 
