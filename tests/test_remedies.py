@@ -123,7 +123,7 @@ def test_a_target_is_to_be_derived_where_some_number_fits(target: tuple[int, ...
         [numpy_helper.from_array(np.array(target, np.int64), "target")],
     )
     (finding,) = ss.analyze(m).diagnostics
-    assert ("shapes fit if target holds" in finding.help) is advised
+    assert ("change target from" in finding.help) is advised
     assert carried_out(m, m) == advised
 
 
@@ -226,8 +226,8 @@ def _table(last: list[Any]) -> onnx.ModelProto:
 @pytest.mark.parametrize(
     ("last", "advice"),
     [
-        (["b", 5, 7, 4], "shapes fit with a Transpose (perm = [0, 2, 1, 3]) between x and place"),
-        (["b", 7, 5, 4], "shapes fit if table has shape [5, 4] (now [7, 4])"),
+        (["b", 5, 7, 4], "insert a Transpose (perm = [0, 2, 1, 3]) between x and place"),
+        (["b", 7, 5, 4], "change the shape of table from [7, 4] to [5, 4]"),
         (["b", 9, 9, 4], ""),
     ],
     ids=["swap", "widen", "neither"],
@@ -257,5 +257,5 @@ def test_weights_of_quantized_products_that_lie_the_other_way_are_told_as_such(o
     stored = [weight] if op == "MatMulInteger" else [weight, scale, columns, points, zero]
     m = model([N(op, names, ["y"], name="mm")], [info("x", ["batch", 12], TensorProto.UINT8)], ["y"], stored)
     first = ss.analyze(m).diagnostics[0]
-    assert first.help == "shapes fit if w has shape [12, 5] (now [5, 12])"
+    assert first.help == "change the shape of w from [5, 12] to [12, 5]"
     assert carried_out(m, m) == 1

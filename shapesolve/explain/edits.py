@@ -41,7 +41,7 @@ class Edit:
 
     Attributes:
         subject: the node or the tensors that are changed.
-        text: a sentence, "shapes fit if ..."; ``{}`` stands for what was freed.
+        parts: What to do, as one imperative, in two parts around the number if it was freed.
         cost: 1 for a value in place of another, 2 for a Transpose more, 3 for an axis more.
         node: the node of the main graph that `nodes` replace, if any.
         stored: what stored tensors hold instead of their own elements, or their shape.
@@ -50,13 +50,17 @@ class Edit:
     """
 
     subject: str
-    text: str
+    parts: tuple[str, ...]
     cost: int = 1
     node: Node | None = None
     nodes: tuple[onnx.NodeProto, ...] = ()
     stored: Stored = field(default_factory=dict)
     computed: str = ""
     is_of_type: bool = False
+
+    def text(self, freed: object = "") -> str:
+        """What to do, with the value of the freed number."""
+        return str(freed).join(self.parts)
 
     @property
     def is_open(self) -> bool:
@@ -156,7 +160,7 @@ def _operands(node: Node, lowered: Lowered) -> Iterator[Edit]:
         a, b = node.inputs
         yield Edit(
             node.label,
-            f"shapes fit if {node.label} computes {b} times {a} (now {a} times {b})",
+            (f"swap the inputs of {node.label} to compute {b} times {a}",),
             1,
             node,
             (proto,),
@@ -174,17 +178,39 @@ def _elements(node: Node, lowered: Lowered) -> Iterator[Edit]:
         numbers = [e.const for e in held if isinstance(e, Dim)]
         rule = lowered.rule(node, "")
         computes = rule is not None and rule.advice == "target" and -1 not in numbers
+        rank = len(lowered.shapes.get(node.inputs[0], ())) if computes else 0
         for k, n in enumerate(numbers):
+            before, after = (", ".join(map(str, part)) for part in (numbers[:k], numbers[k + 1 :]))
+            start, end = (
+                f"change {name} from {numbers} to [{before}{', ' * bool(before)}",
+                f"{', ' * bool(after)}{after}]",
+            )
             if n not in _IDLE:
                 freed = (*held[:k], constant(-1) if computes else None, *held[k + 1 :])
-                listed = ", ".join([*map(str, numbers[:k]), "{}", *map(str, numbers[k + 1 :])])
-                text = f"shapes fit if {name} holds [{listed}] (now {numbers})"
-                yield Edit(name, text, stored={name: freed}, computed=node.outputs[0] if computes else "")
+                yield Edit(
+                    name, (start, end), stored={name: freed}, computed=node.outputs[0] if computes else ""
+                )
+            elif computes and not n and k >= rank:  # it copies an axis that is not there
+                yield Edit(
+                    name, (f"{start}-1{end}",), stored={name: (*held[:k], constant(-1), *held[k + 1 :])}
+                )
         for k in range(len(numbers) - 1):
             if numbers[k] != numbers[k + 1]:
                 moved = (*held[:k], held[k + 1], held[k], *held[k + 2 :])
                 other = [e.const for e in moved if isinstance(e, Dim)]
-                yield Edit(name, f"shapes fit if {name} holds {other} (now {numbers})", stored={name: moved})
+                if not (rule is not None and rule.advice == "target" and _turns(node, other, lowered)):
+                    yield Edit(name, (f"change {name} from {numbers} to {other}",), stored={name: moved})
+
+
+def _turns(node: Node, target: Sequence[int], lowered: Lowered) -> bool:
+    """True if a Reshape to `target` would put sizes of its input in another order, which transposes no data."""
+    given = lowered.shapes.get(node.inputs[0])
+    if given is None:
+        return False
+    made = [given[k] if n == 0 and k < len(given) else constant(n) for k, n in enumerate(target)]
+    kept = [d for d in made if d in given and d != constant(1)]
+    order = [given.index(d) for d in kept]
+    return order != sorted(order)
 
 
 def _sizes(node: Node, lowered: Lowered) -> Iterator[Edit]:
@@ -202,14 +228,16 @@ def _sizes(node: Node, lowered: Lowered) -> Iterator[Edit]:
         for together in (*([n] for n in names), *([names] if len(names) > 1 else ())):
             if len(dims) > 1 and dims[-2] != dims[-1]:
                 swapped = (*dims[:-2], dims[-1], dims[-2])
-                text = f"shapes fit if {_listed(together)} has shape {list(swapped)} (now {list(dims)})"
-                yield Edit(_listed(together), text, stored=dict.fromkeys(together, OtherShape(swapped)))
+                text = f"change the shape of {_listed(together)} from {list(dims)} to {list(swapped)}"
+                yield Edit(_listed(together), (text,), stored=dict.fromkeys(together, OtherShape(swapped)))
             for axis in range(len(dims)):
                 freed = OtherShape((*dims[:axis], None, *dims[axis + 1 :]))
-                listed = ", ".join([*map(str, dims[:axis]), "{}", *map(str, dims[axis + 1 :])])
-                verb = "has" if len(together) == 1 else "have"
-                text = f"shapes fit if {_listed(together)} {verb} shape [{listed}] (now {list(dims)})"
-                yield Edit(_listed(together), text, stored=dict.fromkeys(together, freed))
+                before, after = (", ".join(map(str, part)) for part in (dims[:axis], dims[axis + 1 :]))
+                parts = (
+                    f"change the shape of {_listed(together)} from {list(dims)} to [{before}{', ' * bool(before)}",
+                    f"{', ' * bool(after)}{after}]",
+                )
+                yield Edit(_listed(together), parts, stored=dict.fromkeys(together, freed))
 
 
 def _insertions(node: Node, lowered: Lowered, by_itself: bool) -> Iterator[Edit]:
@@ -260,8 +288,8 @@ def _between(
         made.append(helper.make_node("Unsqueeze", [name, f"{result}_axes"], [result]))
     proto = _copy(node)
     proto.input[:] = [result if n == name else n for n in proto.input]
-    text = f"shapes fit with {text} between {name} and {node.label}"
-    return Edit(name, text, 2 if axes is None else 3, node, (*made, proto))
+    text = f"insert {text} between {name} and {node.label}"
+    return Edit(name, (text,), 2 if axes is None else 3, node, (*made, proto))
 
 
 def _with(node: Node, name: str, value: object, text: str) -> Edit:
@@ -270,8 +298,10 @@ def _with(node: Node, name: str, value: object, text: str) -> Edit:
     del proto.attribute[:]
     proto.attribute.extend([*kept, helper.make_attribute(name, value)])
     is_of_type = name == "to"
-    text = f"{'the model runs' if is_of_type else 'shapes fit'} if {node.label} has {text}"
-    return Edit(node.label, text, 1, node, (proto,), is_of_type=is_of_type)
+    value_text, _, now = text.partition(" (now")
+    return Edit(
+        node.label, (f"set {value_text} on {node.label} (now{now}",), 1, node, (proto,), is_of_type=is_of_type
+    )
 
 
 def _copy(node: Node) -> onnx.NodeProto:

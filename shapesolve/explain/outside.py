@@ -1,45 +1,43 @@
-"""Sizes and assumptions of the user that violate the contract: one finding per violated term.
+"""Sizes and assumptions of the user that the model rejects: the first node that fails, and the nearest sizes that run.
 
-They are judged against the contract of the model as it is, before anything is concluded from them: what would follow
-from sizes that never run helps nobody.
+They are compared with the contract of the model as it is, before anything is concluded from them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import islice
-from operator import itemgetter
+from math import log
 from typing import TYPE_CHECKING
 
 from ..expr import Cond, eq, parse_cond
-from ..propagate import budget
+from ..expr.sizes import sizes_text
+from .failure import find_failure
 from .finding import Conflict, Finding
-from .limits import MAX_EXAMPLES, MAX_LISTED, MAX_TESTED
 from .operands import sides_of
 from .wording import operand_rows
 
 if TYPE_CHECKING:
     from ..lower.records import Entry
     from ..solve.contract.contract import Term
+    from ..solve.search import Model
     from .solved import Solved
 
 
 def find_outside(free: Solved, bound: Solved) -> tuple[Conflict, ...]:
-    """Conflicts of the user's statements in `bound` with the contract of `free`.
+    """The conflict of the user's statements in `bound` with the contract of `free`; empty if none was found.
 
-    One for each term that they contradict by itself; where there is none, one for a minimal set of terms that they
-    contradict together.
+    It is about all terms that they contradict, each by itself or, if there is none, a minimal set together.
     """
     stated, engine = dict(_stated(free, bound)), free.prover.engine
-    broken = [(t,) for t in free.contract if engine.satisfiable([t.cond, *stated]).unsat]
-    if not broken:
-        terms = list(free.contract)
-        core = engine.core([*(t.cond for t in terms), *stated]) or ()
-        together = tuple(terms[i] for i in core if i < len(terms))
-        return (_conflict(together, stated, free, bound),) if together else ()
-    return tuple(_conflict(terms, stated, free, bound) for terms in broken)
+    terms = [t for t in free.contract if engine.satisfiable([t.cond, *stated]).unsat]
+    if not terms:
+        every = list(free.contract)
+        core = engine.core([*(t.cond for t in every), *stated]) or ()
+        terms = [every[i] for i in core if i < len(every)]
+    if not terms and all(clash.node is None for clash in bound.walk.state.clashes[:1]):
+        return ()  # the user's statements contradict each other
+    return (_conflict(terms, stated, free, bound),)
 
 
 def _stated(free: Solved, bound: Solved) -> Iterator[tuple[Cond, str]]:
@@ -50,7 +48,7 @@ def _stated(free: Solved, bound: Solved) -> Iterator[tuple[Cond, str]]:
             yield eq(symbols[name], size), f"{name} = {size}"
     for item in bound.request.assume:
         cond = item if isinstance(item, Cond) else parse_cond(item, symbols)
-        yield cond, f"the assumption `{item}`"
+        yield cond, f"the assumption {cond}"
 
 
 def _conflict(terms: Sequence[Term], stated: Mapping[Cond, str], free: Solved, bound: Solved) -> Conflict:
@@ -60,95 +58,103 @@ def _conflict(terms: Sequence[Term], stated: Mapping[Cond, str], free: Solved, b
         fewer = [c for c in guilty if c is not cond]
         if engine.satisfiable([*needs, *fewer]).unsat:
             guilty = fewer
-    given, wanted = [stated[c] for c in guilty], [t.text for t in terms]
-    title = f"{_joined(given)} not accepted: {_joined(wanted)} needed"
-    nodes = tuple(dict.fromkeys(n for t in terms for n in t.nodes))
     rows = [free.walk.state.log[number] for t in terms for number in t.numbers]
-    stories = (c.finding for c in bound.conflicts if _is_about(c, guilty))
-    story = next((f for f in stories if f.node in nodes), None) or _of_rows(rows, nodes, free)
-    sizes = {n: bound.request.bind[n] for c in guilty for n in c.free if n in bound.request.bind}
-    needs_of = dict.fromkeys(note for t in terms for note in _needed(t))
-    notes = (*needs_of, *_would_do(terms, free, bound, sizes))
-    finding = replace(story, code="SS203", title=title, nodes=nodes, notes=notes, help="")
+    given = {n: size for n, size in bound.request.bind.items() if n in free.symbols}
+    near = closest(nearest(bound, free, given), given)
+    finding = find_failure(free, bound, terms, next(iter(near), None)) or _of_rows(
+        rows, [stated[c] for c in guilty], terms, free, bound
+    )
+    nodes = tuple(dict.fromkeys([*filter(None, [finding.node]), *(n for t in terms for n in t.nodes)]))
+    assumed = [stated[c] for c in guilty if stated[c].startswith("the assumption ")]
+    lead = f"{' and '.join(assumed)} contradict{'s' * (len(assumed) == 1)} the model: " if assumed else ""
+    finding = Finding(
+        "SS203",
+        lead + finding.title,
+        finding.node,
+        finding.op_type,
+        nodes,
+        finding.operands,
+        notes=finding.notes,
+        help=sizes_help(near, given),
+    )
     places = frozenset((id(row.node), row.prefix, row.why) for row in rows)
     find = partial(bound.cores.of_contradiction, places)  # of a system that holds what the user stated
-    return Conflict(tuple(c for t in terms for c in t.constraints), title, nodes, finding, find)
+    constraints = tuple(c for t in terms for c in t.constraints)
+    return Conflict(constraints, finding.title, nodes, finding, find)
 
 
-def _joined(texts: Sequence[str]) -> str:
-    """``a is``, ``a and b are``."""
-    return f"{' and '.join(texts)} {'is' if len(texts) == 1 else 'are'}"
-
-
-def _of_rows(rows: Sequence[Entry], nodes: Sequence[str], free: Solved) -> Finding:
+def _of_rows(
+    rows: Sequence[Entry], given: Sequence[str], terms: Sequence[Term], free: Solved, bound: Solved
+) -> Finding:
     """A finding with the operands of the node that states the first of these conditions."""
+    title = f"the model rejects {' and '.join(given)}: it requires {' and '.join(map(str, terms))}"
+    sizes = {n: size for n, size in bound.request.bind.items() if n in free.symbols}
+    negative = next(_negative(free, sizes), "")
+    if negative:
+        return Finding("SS203", negative)
     row = next((r for r in rows if r.node is not None), None)
     if row is None or row.node is None:
-        return Finding("SS203", "", next(iter(nodes), ""))
+        return Finding("SS203", title)
     sides = operand_rows(sides_of(row, free.lowered), free.lowered)
-    return Finding("SS203", "", f"{row.prefix}{row.node.label}", row.node.op_type, operands=sides)
+    return Finding("SS203", title, f"{row.prefix}{row.node.label}", row.node.op_type, operands=sides)
 
 
-def _is_about(conflict: Conflict, stated: Sequence[Cond]) -> bool:
-    """True if the user's statements in the conflict are exactly these."""
-    return {c.cond for c in conflict.stated if c.role == "user"} == set(stated)
+def _negative(free: Solved, sizes: Mapping[str, int]) -> Iterator[str]:
+    """Sentences on input sizes that would be negative as they are declared."""
+    for name, known in free.inputs.items():
+        for axis, dim in enumerate(getattr(known, "shape", None) or ()):
+            value = dim.evaluate(sizes)
+            if value is not None and value < 0:
+                used = sizes_text(sizes, sorted(dim.free))
+                yield f"{name}[{axis}] is declared as {dim}, which is {value} at {used}"
 
 
-def _needed(term: Term) -> Sequence[str]:
-    shown = ", ".join(term.nodes[:MAX_LISTED])
-    more = len(term.nodes) - MAX_LISTED
-    rule = next((c.origin.rule for c in term.constraints if c.role == "requirement"), "")
-    nodes = shown + (f" and {more} more" if more > 0 else "")
-    return (f"needed by {nodes}: {rule}",) if rule and shown else ()
+# ---------------------------------------------------------------------- the nearest sizes that run
 
 
-def _would_do(terms: Sequence[Term], free: Solved, bound: Solved, sizes: Mapping[str, int]) -> Iterator[str]:
-    """Accepted sizes near the given ones, with the other bound sizes unchanged. Each was tested.
-
-    Sizes that are not bound, or that break another term and are in its finding, are solved for.
+def nearest(bound: Solved, free: Solved, given: Mapping[str, int]) -> dict[str, Model | None]:
+    """Return the accepted sizes nearest to the given ones, below and above them; both are the same if sizes must move
+    in different directions.
     """
-    given = {n: size for n, size in bound.request.bind.items() if n in free.symbols}
-    wrong = [t.cond for t in free.contract if t not in terms and t.cond.evaluate(given) is False]
-    elsewhere = frozenset[str]().union(*(c.free for c in wrong)) - sizes.keys()
-    kept = {n: size for n, size in given.items() if n not in elsewhere}
-    symbols = list(dict.fromkeys(s for t in terms for s in t.symbols))
-    found_one = False
-    for name, size in sizes.items():
-        others = {n: at for n, at in kept.items() if n != name}
-        near = (n for step in range(1, budget.MAX_AHEAD) for n in (size - step, size + step) if n >= 0)
-        possible = (n for n in near if _possible(free, {**others, name: n}))
-        tried = ((n, _accepted(free, bound, {**others, name: n})) for n in islice(possible, MAX_TESTED))
-        found = islice(((n, full) for n, full in tried if full is not None), MAX_EXAMPLES)
-        texts = [
-            f"{name} = {n}{_with(symbols, others, name, full)}"
-            for n, full in sorted(found, key=itemgetter(0))
-        ]
-        if texts:
-            found_one = True
-            yield f"nearest found to run: {' or '.join(texts)}"
-    tied = [n for n in symbols if n in kept]
-    if not found_one and len(tied) > 1:
-        full = _accepted(free, bound, {n: at for n, at in kept.items() if n not in tied})
-        if full is not None:
-            yield f"found to run together: {' and '.join(f'{n} = {full[n]}' for n in tied)}"
-
-
-def _possible(free: Solved, sizes: Mapping[str, int]) -> bool:
-    return all(t.cond.evaluate(sizes) is not False for t in free.contract)
-
-
-def _accepted(free: Solved, bound: Solved, sizes: Mapping[str, int]) -> dict[str, int] | None:
-    """Accepted sizes of all inputs that include these, or None if none satisfy the user's assumptions."""
-    full = free.completed(sizes)
-    if full is None:
-        return None
-    assumed = (
+    assumed = [
         item if isinstance(item, Cond) else parse_cond(item, free.symbols) for item in bound.request.assume
-    )
-    return full if all(c.evaluate(full) is not False for c in assumed) else None
+    ]
+    finder = free.finder(assumed, floor=1)
+    if free.contract.impossible:
+        return {"below": None, "above": None}
+    found: dict[str, Model | None] = {
+        "below": finder.nearest(given, "below"),
+        "above": finder.nearest(given, "above"),
+    }
+    if not any(found.values()):
+        both = finder.nearest(given)
+        found = {"below": both, "above": both}
+    return found
 
 
-def _with(symbols: Sequence[str], given: Mapping[str, int], name: str, full: Mapping[str, int]) -> str:
-    """Text of the sizes in `full` of other `symbols`."""
-    solved = [f"{n} = {full[n]}" for n in symbols if n in full and n not in given and n != name]
-    return f" with {' and '.join(solved)}" if solved else ""
+def sizes_help(near: Sequence[Model], given: Mapping[str, int]) -> str:
+    """Return the help line with the nearest sizes that run: "use height = 96 or height = 112"; empty if there are none."""
+    texts = dict.fromkeys(sizes_text(sizes, _changed(sizes, given)) for sizes in near)
+    return f"use {' or '.join(texts)}" if any(texts) else ""
+
+
+def closest(near: Mapping[str, Model | None], given: Mapping[str, int]) -> list[Model]:
+    """Return the sizes worth proposing, the best first: few changes, and none that is far larger than another."""
+    found = [sizes for sizes in near.values() if sizes is not None]
+    ranked = sorted(found, key=lambda sizes: (len(_changed(sizes, given)), _far(sizes, given)))
+    best = ranked[:1]
+    return best + [
+        sizes
+        for sizes in ranked[1:]
+        if _changed(sizes, given) == _changed(best[0], given)
+        and _far(sizes, given) <= _far(best[0], given) + log(2)
+    ]
+
+
+def _changed(sizes: Mapping[str, int], given: Mapping[str, int]) -> Collection[str]:
+    return [n for n, size in given.items() if sizes[n] != size]
+
+
+def _far(sizes: Mapping[str, int], given: Mapping[str, int]) -> float:
+    """The largest change of a size, relative to it."""
+    return max((abs(log((sizes[n] + 0.5) / (size + 0.5))) for n, size in given.items()), default=0.0)

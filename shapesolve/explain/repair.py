@@ -23,7 +23,9 @@ from ..lower.request import OtherShape
 from ..model import Node
 from ..propagate.constraint import Constraint
 from ..propagate.facts import Facts
+from ..solve.accepted import find_accepted
 from ..solve.bindings import listed_sizes
+from ..solve.sizes import SizeFinder
 from .edits import Edit, edits
 from .limits import MAX_EXAMPLES, MAX_FOR_LIMITS, MAX_LISTED, MAX_LOWERED, MAX_STATED
 
@@ -55,7 +57,7 @@ class Repair(NamedTuple):
         return any(isinstance(e, Dim) and bool(e.terms) for elems in stored for e in elems)
 
     def __str__(self) -> str:
-        return self.edit.text
+        return self.edit.text()
 
 
 class Repairs:
@@ -67,6 +69,7 @@ class Repairs:
         self._known = {place_of(c, lowered) for c in lowered.walk.state.clashes}
         self._fixed = lowered.facts.substitution.keys() & lowered.symbols.keys()
         self._asked = self._needs(lowered)
+        self._declared = _contradicted(lowered)
 
     def of(self, clash: Clash) -> tuple[Repair, ...]:
         """The best repairs of a failure, best first; empty if no edit removes it."""
@@ -136,6 +139,10 @@ class Repairs:
                 continue
             if not self._fixed >= (after.facts.substitution.keys() & after.symbols.keys()):
                 continue
+            if not self._declared >= _contradicted(after) or (
+                not after.walk.state.clashes and not _runs(after)
+            ):
+                continue
             here = len(self._needs(after, node) - self._asked)
             if here and edit.cost > 1:
                 continue
@@ -185,8 +192,8 @@ class Repairs:
                 at = now.dims.index(None)
                 fitting = ((d, n) for d, n in _fitting(self._shapes, now.dims, own) if d[at] != 1)
                 for dims, _ in sorted(fitting, key=lambda pair: -pair[1])[:MAX_LISTED]:
-                    text = edit.text.format(dims[at])
-                    yield replace(edit, text=text, stored={name: OtherShape(dims)})
+                    parts = (edit.text(dims[at]),)
+                    yield replace(edit, parts=parts, stored={name: OtherShape(dims)})
 
     def _lowered(self, edit: Edit) -> Lowered:
         self._left -= len(self.lowered.model.graph.nodes)
@@ -295,6 +302,20 @@ class Repairs:
         return {place_of(c, bare) for c in bare.walk.state.clashes}
 
 
+def _contradicted(lowered: Lowered) -> set[object]:
+    """Declared shapes of computed tensors that are wrong, at some sizes or at all."""
+    notes = {note.message for note in lowered.walk.state.notes if note.kind == "declared"}
+    stated = (e for e in lowered.walk.state.log if e.role == "declared" and e.guard.is_true)
+    return notes | {(str(e.why), e.places) for e in stated if not lowered.facts.cond(e.cond).is_true}
+
+
+def _runs(lowered: Lowered) -> bool:
+    """True if some sizes without a 0 are accepted."""
+    accepted = find_accepted(lowered.constraints, lowered.facts, lowered.symbols)
+    present = (ge(size, 1) for size in lowered.symbols.values())
+    return SizeFinder([*accepted.conds, *present]).some() is not None
+
+
 def _count(held: Counter[tuple[_T, ...]], wanted: tuple[_T | None, ...], own: tuple[_T, ...]) -> int:
     """Count of stored sizes or elements equal to `wanted`, in which None matches any."""
     if None in wanted:
@@ -344,9 +365,8 @@ def _settled(edit: Edit, after: Lowered, before: Lowered) -> Edit | None:
         return edit
     if len(set(sizes)) > 1:
         return None
-    derive = f"{edit.subject} is a constant, probably written as a number at export: derive it from Shape of the input"
-    text = derive if sizes[0].terms else edit.text.format(sizes[0])
-    return replace(edit, text=text, stored=stored)
+    derive = f"compute {edit.subject} from the input's Shape (it is a constant)"
+    return replace(edit, parts=(derive if sizes[0].terms else edit.text(sizes[0]),), stored=stored)
 
 
 def _size_at(tensor: str, axis: int, lowered: Lowered) -> Dim | None:

@@ -91,6 +91,8 @@ def requirement_text(text: str) -> str:
     multiple = _REMAINDER.fullmatch(left) if (sign, right) == ("==", "0") else None
     if multiple is not None:
         return f"{multiple[1] or multiple[2]} must be a multiple of {multiple[3]}"
+    if sign == "==" and right.isdecimal():
+        return f"{left} must be {right}"
     return f"{left} must {_RELATIONS[sign]} {right}"
 
 
@@ -114,8 +116,15 @@ def _operand_row(tensor: str, lowered: Lowered, data: bool) -> Operand:
     known = made if isinstance(made, Tensor) else None
     shape = lowered.shapes.get(tensor) if known is None or known.shape is None else known.shape
     value = lowered.values.get(tensor) if known is None or known.value is None else known.value
-    holds = held_text(value) if data else ""
-    origin = origin_text(tensor, lowered) + (f", holds {holds}" if holds else "")
+    made_up = value is not None and any(
+        isinstance(e, Dim) and not e.free <= lowered.symbols.keys() for e in value.elems or ()
+    )
+    holds = held_text(value) if data and not made_up else ""
+    node, _ = lowered.walk.state.producers.get(tensor, (None, ""))
+    named = node is not None and node.label in tensor  # as exporters name outputs: "/fc/Gemm_output_0"
+    origin = ", ".join(
+        filter(None, ("" if named else origin_text(tensor, lowered), f"holds {holds}" if holds else ""))
+    )
     return tensor, str(shape) if shape is not None else "of unknown rank", origin
 
 
@@ -125,9 +134,13 @@ def origin_text(tensor: str, lowered: Lowered) -> str:
     if made is not None:
         return f"from {made[1]}{made[0].label}"
     if tensor in lowered.inputs:
-        return "an input of the model"
+        return "input"
     alias = lowered.walk.state.aliases.get(tensor)
-    return "an initializer" if alias is None else f"given as {alias[0]}"
+    if alias is not None:
+        return f"given as {alias[0]}"
+    value = lowered.values.get(tensor)
+    computed = any(isinstance(e, Dim) and e.terms for e in (value.elems or () if value is not None else ()))
+    return "set by the loop" if computed else "initializer"
 
 
 def chain_step(site: Site, links: Sequence[Link], lowered: Lowered) -> Step:

@@ -193,7 +193,7 @@ def test_what_is_advised_makes_the_model_run_at_other_sizes(name: str) -> None:
     (constant,) = finding.constants
     assert constant.rpartition("/")[2] in case.constants
     assert constant in finding.help
-    assert "shapesolve generalize" in finding.help or "derive it from Shape" in finding.help
+    assert "shapesolve generalize" in finding.help or "input's Shape" in finding.help
     assert case.node in (finding.node, "")
     runs, fails = dict(finding.runs), dict(finding.fails)
     if runs and fails:

@@ -92,7 +92,7 @@ def test_what_a_fix_settles_as_well_is_not_told() -> None:
 
     assert run(fully_connected(transB=1), x=z(2, 64))[0].shape == (2, 10)
     (found,) = ss.analyze(fully_connected()).diagnostics
-    assert found.help.startswith("shapes fit if fc has transB = 1 (now 0)")
+    assert found.help.startswith("set transB = 1 on fc (now 0)")
     assert not ss.analyze(fully_connected(transB=1)).diagnostics
 
 
@@ -102,7 +102,7 @@ def test_a_weight_is_advised_with_those_that_must_fit_beside_it() -> None:
         return model([node], [info("x", ["n", 6, "w"])], ["y"], [weight(name, n) for name in "abcd"])
 
     (found,) = ss.analyze(normed(4)).diagnostics
-    assert found.help == "shapes fit if a, b, c and d have shape [6] (now [4])"
+    assert found.help == "change the shape of a, b, c and d from [4] to [6]"
     assert run(normed(6), x=z(2, 6, 3))[0].shape == (2, 6, 3)
 
 
