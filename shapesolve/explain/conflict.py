@@ -4,7 +4,7 @@ nodes, and the chain that leads to it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -13,6 +13,7 @@ from ..expr import ge
 from ..lower.records import Clash, Entry
 from ..propagate.constraint import Constraint, Site
 from ..propagate.facts import Facts
+from .failure import first_failure
 from .finding import Conflict, Finding, Step
 from .limits import MAX_CONFLICTS, MAX_SHOWN_STEPS
 from .operands import SiteTracer, input_sites, sides_of, sites_of
@@ -106,6 +107,26 @@ def find_conflicts(
             mended.update(p for r in conflict.repairs[:1] for p in r.mends)
         found.setdefault(conflict.stated or conflict.message, conflict)
     return tuple(found.values())
+
+
+def stopping_first(
+    found: tuple[Conflict, ...], lowered: Lowered, at: Callable[[Mapping[str, int]], Lowered]
+) -> tuple[Conflict, ...]:
+    """The conflicts, the first with the finding about the node at which a run at usual sizes stops.
+
+    An earlier node may leave only tiny sizes, with which a later one contradicts it.
+    """
+    first = found[0]
+    if not lowered.symbols or first.finding.code != "SS201":
+        return found
+    finding = first_failure(lowered, at)
+    named = {conflict.finding.node for conflict in found}
+    if finding is None or finding.node in named:
+        return found
+    nodes = tuple(dict.fromkeys((*finding.nodes, *first.nodes)))
+    finding = replace(finding, nodes=nodes, help=first.finding.help)
+    others = (conflict for conflict in found[1:] if conflict.finding.node != first.finding.node)
+    return (replace(first, finding=finding, nodes=nodes), *others)
 
 
 def _repaired(conflict: Conflict, repairs: tuple[Repair, ...]) -> Conflict:
@@ -284,7 +305,8 @@ def _steps_and_nodes(
             declared = declared_dim(links[-1], lowered) if links and index != meeting else None
             if declared is not None and declared is not links[-1].dim:
                 continue  # conditions decide this number: it is a step where it is compared
-            if links and site.axis is not None:
+            shown = len(links) == 1 and links[0].kind == "initializer" and not site.data  # as an operand
+            if links and site.axis is not None and not shown:
                 step = chain_step(site, links, lowered)
                 steps.setdefault(step.text, step)
         nodes.update(dict.fromkeys(tracer.behind(entry)))

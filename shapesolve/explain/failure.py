@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..expr import Dim
+from ..expr import Dim, constant
 from ..expr.sizes import sizes_text
 from ..lower.reason import BROADCAST, JOIN, reason_id
 from ..lower.records import Clash, Entry
 from ..lower.types import Tensor
 from ..propagate.constraint import Site
+from ..solve.sizes import LIKELY
 from .finding import Finding, Operand
-from .limits import MAX_LISTED
+from .limits import MAX_SHORT
 from .operands import SiteTracer, holding_text, input_sites, sides_of, sites_of
 from .trace import Link
-from .wording import operand_rows, requirement_text, rule_text, title_of
+from .wording import operand_rows, rule_text, title_of
 
 if TYPE_CHECKING:
     from ..lower.lowered import Lowered
-    from ..solve.contract.contract import Term
-    from .solved import Solved
 
-#: a condition that a sentence can state: a bound, a multiple, or an equality of sums
-_PLAIN = re.compile(r"[\w\s+*<>=-]+|\w+ % \d+ == 0")
 _VERBS = {JOIN.id: "join", BROADCAST.id: "broadcast"}
 
 
@@ -42,66 +38,41 @@ class Side(NamedTuple):
         return self.source.kind == "initializer" or (made is not None and made.is_constant)
 
 
-def find_failure(
-    free: Solved, bound: Solved, terms: Sequence[Term], runs: Mapping[str, int] | None
-) -> Finding | None:
-    """Return the finding about the first node that fails in `bound`, the model at sizes that `free` rejects.
+def first_failure(lowered: Lowered, at: Callable[[Mapping[str, int]], Lowered]) -> Finding | None:
+    """Return the finding about the node at which a model that never runs stops at usual sizes.
+
+    None if it depends on the sizes which node that is.
 
     Args:
-        free: The model without these sizes.
-        bound: The model at these sizes.
-        terms: The contract terms that the sizes break.
-        runs: Similar sizes at which the model runs, if any are known.
+        lowered: The model.
+        at: Function that lowers the model at given sizes.
     """
-    sizes = {n: size for n, size in bound.request.bind.items() if n in free.symbols}
-    clash, filled = _first(bound), ""
-    missing = {n: size for n, size in (runs or {}).items() if n not in sizes}
-    if missing:  # what fails first may depend on the other sizes
-        full = free.again(bind={**missing, **sizes}, assume=bound.request.assume)
-        there = _first(full)
-        if there is not None and (clash is None or _label(there) != _label(clash)):
-            bound, clash, filled = full, there, sizes_text(missing)
-            sizes |= missing
-    if clash is None or clash.node is None:
+    found: list[Failure] = []
+    pinned = {n: d.const for n, d in lowered.facts.substitution.items() if not d.terms and d.const > 1}
+    for size in LIKELY[-5:-2]:
+        sizes = {n: pinned.get(n, size) for n in lowered.symbols}
+        there = at(sizes)
+        clash = first_clash(there)
+        if clash is None or clash.entry is None:
+            return None
+        found.append(Failure(there, clash, sizes))
+    place = found[0]
+    if len({f.label for f in found}) > 1:
         return None
-    place = Failure(bound.lowered, clash, sizes)
-    term = min((t for t in terms if is_plain(t)), key=lambda t: place.label not in t.nodes, default=None)
-    needed = "" if term is None else _got(requirement_text(str(term)), term.symbols, sizes)
-    notes = [*([place.reason] if needed else []), *place.origins()]
-    notes = [*([f"with {filled}"] if filled else []), *notes]
-    stored = place.stored_side
-    if runs is not None and stored is not None and place.entry is not None:
-        good = Failure(free.again(bind=runs).lowered, clash, runs)
-        shown = sizes_text(runs, [n for n in sizes if runs[n] != sizes[n]])
-        notes += [f"at {shown}: {text}" for text in good.made_instead(place)] if shown else []
+    notes = (f"with {sizes_text(place.sizes)}", *place.origins(), "no input size makes this model run")
     return Finding(
-        "SS203",
-        needed or place.reason,
-        place.label,
-        clash.node.op_type,
-        (place.label,),
-        place.rows(),
-        notes=tuple(dict.fromkeys(n for n in notes if n and n != needed))[:MAX_LISTED],
+        "SS201", place.reason, place.label, place.node.op_type, (place.label,), place.rows(), notes=notes
     )
 
 
-def _first(bound: Solved) -> Clash | None:
-    return next(iter(bound.walk.state.clashes), None)
+def first_clash(lowered: Lowered) -> Clash | None:
+    """Return the first failure of a node; None if no node is known to fail."""
+    return next((clash for clash in lowered.walk.state.clashes[:1] if clash.node is not None), None)
 
 
-def _label(clash: Clash) -> str:
+def label_of(clash: Clash) -> str:
+    """Return the label of the node that fails."""
     return f"{clash.prefix}{clash.node.label}" if clash.node is not None else ""
-
-
-def is_plain(term: Term) -> bool:
-    """Return True if a sentence can state the term."""
-    return not term.assumptions and _PLAIN.fullmatch(str(term)) is not None
-
-
-def _got(text: str, names: Iterable[str], sizes: Mapping[str, int]) -> str:
-    given = sizes_text(sizes, names)
-    one = given.partition(" = ")[2] if "," not in given else given
-    return f"{text}, got {one}" if one else text
 
 
 class Failure:
@@ -136,7 +107,9 @@ class Failure:
         found = self.sides
         text = cause_text(self.entry, self.lowered, found)
         if not text and len(found) == 1 and not found[0].size.terms:
-            text = f"{title_of(self.entry, self.lowered)}, got {found[0].size} on axis {found[0].site.axis}"
+            text = (
+                f"{title_of(self.entry, self.lowered)}, got size {found[0].size} on axis {found[0].site.axis}"
+            )
         return text or _with_rule(title_of(self.entry, self.lowered), rule_text(self.entry, self.lowered))
 
     def rows(self) -> tuple[Operand, ...]:
@@ -154,6 +127,25 @@ class Failure:
         for side in self.sides:
             if side.source.node is not None and not side.is_stored:
                 yield self.made_text(side.source)
+
+    def emptied(self) -> Iterator[str]:
+        """A sentence on the first node that makes an empty tensor of tensors with elements, if this node reads one."""
+        state, zero = self.lowered.walk.state, constant(0)
+        read = (given_shape(name, self.lowered, self.sizes) for name in self.node.inputs)
+        if 0 in self.sizes.values() or not any(zero in (shape or ()) for shape in read):
+            return
+        for tensor, (node, prefix) in state.producers.items():
+            made = given_shape(tensor, self.lowered, self.sizes) or ()
+            sites = input_sites(node, prefix, self.lowered)
+            given = [s.tensor for s in sites if not s.data]
+            shapes = {n: self.shape_text(n) for n in given}
+            if zero in made and not any(
+                zero in (given_shape(n, self.lowered, self.sizes) or ()) for n in given
+            ):
+                texts = [f"{n} {text}" for n, text in shapes.items() if text]
+                label = f"{prefix}{node.label}"
+                yield f"{label} makes an empty tensor, {self.shape_text(tensor)}, from {', '.join(texts)}"
+                return
 
     def made_instead(self, failing: Failure) -> Iterator[str]:
         """Texts on what the node that computes the size makes here, where the model runs."""
@@ -178,7 +170,9 @@ class Failure:
             return ""
         shapes = self._read(source)
         text = f"{source.label} makes {made}" + (f" from {', '.join(shapes)}" if shapes else "")
-        targets = (s for s in given if s.data and self.lowered.is_stored(s.tensor))
+        rule = self.lowered.rule(source.node, source.prefix)
+        reads = rule is not None and rule.advice == "target"
+        targets = (s for s in given if reads and s.data and self.lowered.is_stored(s.tensor))
         return text + next(
             (f"; its target {held} is constant" for s in targets if (held := self._target(s))), ""
         )
@@ -192,7 +186,8 @@ class Failure:
         shape = given_shape(tensor, self.lowered, self.sizes)
         if shape is None:
             return ""
-        return f"[{', '.join('...' if d.terms and d.name is None else str(d) for d in shape)}]"
+        texts = [str(d) for d in shape]
+        return f"[{', '.join(t if len(t) <= MAX_SHORT or d.name else '...' for t, d in zip(texts, shape))}]"
 
 
 def _with_rule(title: str, rule: str) -> str:
@@ -229,7 +224,7 @@ def cause_text(entry: Entry, lowered: Lowered, found: Sequence[Side]) -> str:
     one, numbers = stored_side(found), [s for s in found if not s.size.terms]
     if one is not None:
         other = next(s for s in found if s is not one)
-        got = "" if other.size.terms else f", got {other.size}"
+        got = "" if other.size.name else f", got {other.size}"
         return f"{stored_text(one, entry, lowered)}{got}"
     if entry.node is None or len(found) != 2 or len(numbers) != 2 or numbers[0].size is numbers[1].size:
         return ""

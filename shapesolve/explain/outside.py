@@ -5,23 +5,30 @@ They are compared with the contract of the model as it is, before anything is co
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from math import log
 from typing import TYPE_CHECKING
 
 from ..expr import Cond, eq, parse_cond
 from ..expr.sizes import sizes_text
-from .failure import find_failure
+from ..solve.cone_of_influence import cone
+from .failure import Failure, first_clash, label_of
 from .finding import Conflict, Finding
+from .limits import MAX_LISTED
 from .operands import sides_of
-from .wording import operand_rows
+from .wording import is_short, operand_rows, requirement_text
 
 if TYPE_CHECKING:
     from ..lower.records import Entry
     from ..solve.contract.contract import Term
     from ..solve.search import Model
     from .solved import Solved
+
+
+#: a condition that a sentence can state: a bound, a multiple, or an equality of sums
+_PLAIN = re.compile(r"[\w\s+*<>=-]+|\w+ % \d+ == 0")
 
 
 def find_outside(free: Solved, bound: Solved) -> tuple[Conflict, ...]:
@@ -61,7 +68,9 @@ def _conflict(terms: Sequence[Term], stated: Mapping[Cond, str], free: Solved, b
     rows = [free.walk.state.log[number] for t in terms for number in t.numbers]
     given = {n: size for n, size in bound.request.bind.items() if n in free.symbols}
     near = closest(nearest(bound, free, given), given)
-    finding = find_failure(free, bound, terms, next(iter(near), None)) or _of_rows(
+    usual = (t for t in free.contract.usual if all(c.evaluate(given) is not False for c in t.scope))
+    broken = [t for t in usual if engine.satisfiable([t.cond, *stated]).unsat]
+    finding = _first_failure(free, bound, broken, next(iter(near), None)) or _of_rows(
         rows, [stated[c] for c in guilty], terms, free, bound
     )
     nodes = tuple(dict.fromkeys([*filter(None, [finding.node]), *(n for t in terms for n in t.nodes)]))
@@ -75,7 +84,7 @@ def _conflict(terms: Sequence[Term], stated: Mapping[Cond, str], free: Solved, b
         nodes,
         finding.operands,
         notes=finding.notes,
-        help=sizes_help(near, given),
+        help=sizes_help(near, given, [t.cond for t in free.contract]),
     )
     places = frozenset((id(row.node), row.prefix, row.why) for row in rows)
     find = partial(bound.cores.of_contradiction, places)  # of a system that holds what the user stated
@@ -87,7 +96,9 @@ def _of_rows(
     rows: Sequence[Entry], given: Sequence[str], terms: Sequence[Term], free: Solved, bound: Solved
 ) -> Finding:
     """A finding with the operands of the node that states the first of these conditions."""
-    title = f"the model rejects {' and '.join(given)}: it requires {' and '.join(map(str, terms))}"
+    sizes_given = [text for text in given if not text.startswith("the assumption ")]
+    got = f", got {', '.join(sizes_given)}" if sizes_given else ""
+    title = f"the model requires {' and '.join(map(str, terms))}{got}"
     sizes = {n: size for n, size in bound.request.bind.items() if n in free.symbols}
     negative = next(_negative(free, sizes), "")
     if negative:
@@ -107,6 +118,62 @@ def _negative(free: Solved, sizes: Mapping[str, int]) -> Iterator[str]:
             if value is not None and value < 0:
                 used = sizes_text(sizes, sorted(dim.free))
                 yield f"{name}[{axis}] is declared as {dim}, which is {value} at {used}"
+
+
+def _first_failure(
+    free: Solved, bound: Solved, terms: Sequence[Term], runs: Mapping[str, int] | None
+) -> Finding | None:
+    """The finding about the first node that fails in `bound`, the model at sizes that `free` rejects.
+
+    Args:
+        free: The model without these sizes.
+        bound: The model at these sizes.
+        terms: The contract's terms for usual sizes that these sizes break.
+        runs: Similar sizes at which the model runs, if any are known.
+    """
+    sizes = {n: size for n, size in bound.request.bind.items() if n in free.symbols}
+    clash, filled = first_clash(bound.lowered), ""
+    missing = {n: size for n, size in (runs or {}).items() if n not in sizes}
+    if missing:  # what fails first may depend on the other sizes
+        full = free.again(bind={**missing, **sizes}, assume=bound.request.assume)
+        there = first_clash(full.lowered)
+        if there is not None and (clash is None or label_of(there) != label_of(clash)):
+            bound, clash, filled = full, there, sizes_text(missing)
+            sizes |= missing
+    if clash is None or clash.node is None:
+        return None
+    place = Failure(bound.lowered, clash, sizes)
+    term = min((t for t in terms if _is_plain(t)), key=lambda t: place.label not in t.nodes, default=None)
+    needed = "" if term is None else _got(requirement_text(str(term)), term.symbols, sizes)
+    notes = [f"with {filled}"] if filled else []
+    notes += [*([place.reason] if needed else []), *place.origins()]
+    if not needed:
+        notes += [f"the model requires {t}" for t in terms if place.label in t.nodes and is_short(str(t))]
+    notes += place.emptied()
+    if runs is not None and place.stored_side is not None:
+        good = Failure(free.again(bind=runs).lowered, clash, runs)
+        shown = sizes_text(runs, [n for n in sizes if runs[n] != sizes[n]])
+        notes += [f"at {shown}: {text}" for text in good.made_instead(place)] if shown else []
+    return Finding(
+        "SS203",
+        needed or place.reason,
+        place.label,
+        clash.node.op_type,
+        (place.label,),
+        place.rows(),
+        notes=tuple(dict.fromkeys(n for n in notes if n and n != needed))[:MAX_LISTED],
+    )
+
+
+def _is_plain(term: Term) -> bool:
+    """True if a sentence can state the term."""
+    return not term.scope and term.kind != "alternative" and _PLAIN.fullmatch(str(term)) is not None
+
+
+def _got(text: str, names: Iterable[str], sizes: Mapping[str, int]) -> str:
+    given = sizes_text(sizes, names)
+    one = given.partition(" = ")[2] if len([*names]) == 1 else given
+    return f"{text}, got {one}" if one else text
 
 
 # ---------------------------------------------------------------------- the nearest sizes that run
@@ -132,9 +199,16 @@ def nearest(bound: Solved, free: Solved, given: Mapping[str, int]) -> dict[str, 
     return found
 
 
-def sizes_help(near: Sequence[Model], given: Mapping[str, int]) -> str:
-    """Return the help line with the nearest sizes that run: "use height = 96 or height = 112"; empty if there are none."""
-    texts = dict.fromkeys(sizes_text(sizes, _changed(sizes, given)) for sizes in near)
+def sizes_help(near: Sequence[Model], given: Mapping[str, int], conds: Sequence[Cond]) -> str:
+    """Return the help line with the nearest sizes that run: "use height = 96 or height = 112"; empty if there are none.
+
+    Names without a given size are listed if `conds` tie them to a size that changes.
+    """
+    texts: dict[str, None] = {}
+    for sizes in near:
+        changed = _changed(sizes, given)
+        tied = frozenset[str]().union(*(c.free for c in cone(changed, conds)))
+        texts[sizes_text(sizes, [*changed, *(n for n in sizes if n in tied and n not in given)])] = None
     return f"use {' or '.join(texts)}" if any(texts) else ""
 
 

@@ -16,7 +16,8 @@ from ..expr.sizes import sizes_text
 from ..lower.records import Entry
 from ..propagate import budget
 from ..solve.check import Checker
-from ..solve.sizes import SizeFinder, around, nearer
+from ..solve.moves import around, nearer
+from ..solve.sizes import SizeFinder
 from .baked import Baked, Stored
 from .finding import Finding
 from .limits import MAX_SAMPLES, MAX_SIZE

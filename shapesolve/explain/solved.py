@@ -199,7 +199,7 @@ class Solved:
         """Sets of conditions that cannot hold together, each a minimal core with a message in words."""
         if self.rejected_request or not self.contract.impossible:
             return self.rejected_request
-        from .conflict import find_conflicts, find_contradiction, is_after_emptiness
+        from .conflict import find_conflicts, find_contradiction, is_after_emptiness, stopping_first
 
         if not self.walk.state.clashes:
             return (find_contradiction(self.lowered, chain.from_iterable(self.accepted.conds.values())),)
@@ -207,7 +207,10 @@ class Solved:
             filled = self.again(filled=True)
             if filled.walk.state.clashes:
                 return filled.conflicts
-        return find_conflicts(self.lowered, self.cores, self.request)
+        found = find_conflicts(self.lowered, self.cores, self.request)
+        if self.request.bind or self.request.assume:
+            return found
+        return stopping_first(found, self.lowered, lambda sizes: self.again(bind=sizes, filled=False).lowered)
 
     @cached_property
     def nothing_runs(self) -> str:
@@ -312,7 +315,8 @@ class Solved:
         alike = [group for names in groups for group in interchangeable([n for n in names if n], conds)]
         tensors = (t for t in self.walk.state.tensors.values() if isinstance(t, Tensor))
         dims = dict.fromkeys(d for t in tensors for d in t.shape or () if d.terms)
-        return Roles(tuple(alike), divisors_of(dims))
+        usual = self.contract.usual.whole
+        return Roles(tuple(alike), divisors_of(dims), usual.fits + usual.equal)
 
     def completed(self, sizes: Mapping[str, int]) -> dict[str, int] | None:
         """Accepted sizes of all inputs that include these; None if none were found."""

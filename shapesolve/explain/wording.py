@@ -188,7 +188,10 @@ def _source_text(source: Link, lowered: Lowered, passed: bool) -> str:
         )
     if source.axis is None:
         return f"{source.label} computes {holds}" if holds else f"{source.label} computes it"
-    return f"{source.label} makes {shape_text(source.tensor, lowered)}{_made_of(source, lowered)}"
+    shape = lowered.shapes.get(source.tensor)
+    named = source.node is not None and source.node.label in source.tensor and shape is not None
+    made = str(shape) if named else shape_text(source.tensor, lowered)
+    return f"{source.label} makes {made}{_made_of(source, lowered)}"
 
 
 def _made_of(source: Link, lowered: Lowered) -> str:

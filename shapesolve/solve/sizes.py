@@ -6,7 +6,7 @@ Every answer is evaluated before it is given. What small moves do not find is as
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain, combinations, islice, product
+from itertools import chain, combinations, islice
 from math import inf, log
 from typing import Literal
 
@@ -14,6 +14,7 @@ from ..expr import Cond, Dim, eq, ge, le, symbol
 from ..propagate import budget
 from .cone_of_influence import by_symbol, components, nearby, reached
 from .engine import Engine
+from .moves import around, mended, nearer
 from .roles import NO_ROLES, Roles, divisors_of
 from .search import Model, satisfies, symbol_of
 
@@ -61,6 +62,17 @@ class SizeFinder:
         self.links = by_symbol(self.conds)
         self._failed: tuple[Model | None, list[Cond]] = (None, self.conds)
 
+    def with_(self, conds: Iterable[Cond]) -> SizeFinder:
+        """Return a finder of sizes that satisfy these conditions too; they are its notion of usual sizes."""
+        return SizeFinder(
+            [*self.conds, *conds],
+            self.engine,
+            names=self.names,
+            judge=self.judge,
+            roles=self.roles._replace(usual=()),
+            floor=self.floor,
+        )
+
     # ------------------------------------------------------------------ sizes at which all hold
 
     def some(self) -> Model | None:
@@ -94,8 +106,8 @@ class SizeFinder:
         for sizes in islice(chain([start], around(start, list(start))), 1 + tries):
             if satisfies(sizes, conds):
                 return sizes
-        mended = _mended(dict.fromkeys(start, DISTINCT[0]), conds)
-        found = mended if satisfies(mended, conds) else self.engine.satisfiable(conds, cheap=True).model
+        solved = mended(dict.fromkeys(start, DISTINCT[0]), conds)
+        found = solved if satisfies(solved, conds) else self.engine.satisfiable(conds, cheap=True).model
         best = None if found is None else {n: found.get(n, size) for n, size in start.items()}
         if best is None or not satisfies(best, conds):
             return None
@@ -148,6 +160,10 @@ class SizeFinder:
         found = self.completed(start)
         if found is not None:
             return found
+        if self.roles.usual:
+            usual = self.with_(self.roles.usual).nearest(start, side)
+            if usual is not None:
+                return usual
         groups = [tuple(n for n in group if n in start) for group in self.roles.alike]
         groups = [group for group in groups if len(group) > 1]
         equal = [group for group in groups if len({start[n] for n in group}) == 1]
@@ -155,6 +171,9 @@ class SizeFinder:
         apart = [(n,) for n in start if n not in tied_names]
         for units in ([*equal, *apart], [(n,) for n in start if n in tied_names], groups):
             moved = [sizes for names in units for sizes in self._along(names, start, side)]
+            if units is groups:
+                apart_too = (self._together(names, start, side, ()) for names in groups)
+                moved += [sizes for sizes in apart_too if sizes is not None]
             if moved:
                 return min(moved, key=lambda sizes: self._rank(sizes, start))
         for count in range(2, len(start)):
@@ -298,13 +317,12 @@ class SizeFinder:
             reaches[name] = high
         return best
 
-    def _rank(self, sizes: Sizes, start: Sizes) -> tuple[bool, bool, int, float, tuple[int, ...]]:
-        """Sort key of accepted sizes: usual ones first, then equal ones, then small changes relative to the size."""
-        unusual = any(c.evaluate(sizes) is False for c in self.roles.usual)
+    def _rank(self, sizes: Sizes, start: Sizes) -> tuple[bool, float, tuple[int, ...]]:
+        """Sort key of accepted sizes: none that became 0, equal ones, small changes relative to the size."""
         emptied = any(not sizes[n] and start[n] for n in start)
         unlike = sum(len({sizes[n] for n in group}) > 1 for group in self.roles.alike)
         far = max((abs(log((sizes[n] + 0.5) / (start[n] + 0.5))) for n in start), default=inf)
-        return unusual, emptied, unlike, far, tuple(sizes[n] for n in start)
+        return emptied, far + unlike * log(2), tuple(sizes[n] for n in start)
 
     # ------------------------------------------------------------------ sizes that break one
 
@@ -389,59 +407,3 @@ def _within(name: str, size: int, reach: int, side: Side) -> Iterator[Cond]:
 
 def _is_beside(size: int, start: Sequence[int], side: Side) -> bool:
     return side == "both" or (size >= max(start) if side == "above" else size <= min(start))
-
-
-def _mended(sizes: Model, conds: Sequence[Cond]) -> Model:
-    """The sizes, corrected one after the other by equalities solved for them. Of several one is taken."""
-    for cond in conds:
-        if not satisfies(sizes, (cond,)):
-            ways = [way.solved() for way in (cond.args if cond.kind == "or" else (cond,)) if way.kind == "=="]
-            values = {way[0]: way[1].evaluate(sizes) for way in ways if way is not None}
-            sizes.update(islice(((n, v) for n, v in values.items() if v is not None), 1))
-    return sizes
-
-
-def nearer(model: Model, start: Model, good: Callable[[Model, str], bool]) -> Model:
-    """A model closer to `start` that is still `good`, changed symbol by symbol."""
-    best = dict(model)
-    for name in sorted(best.keys() & start.keys()):
-        near, far = start[name], best[name]  # `near` is not good, or not known to be
-        if near == far:
-            continue
-        if good({**best, name: near}, name):
-            best[name] = near
-            continue
-        while abs(far - near) > 1:
-            middle = (near + far) // 2
-            if good({**best, name: middle}, name):
-                far = middle
-            else:
-                near = middle
-        best[name] = far
-    return best
-
-
-def around(start: Model, names: Sequence[str]) -> Iterator[Model]:
-    """`start` with one size changed, then with two, small changes first. Their number is bounded."""
-    return islice(_around(start, names), budget.MAX_TRIED)
-
-
-def _around(start: Model, names: Sequence[str]) -> Iterator[Model]:
-    for name, size in _moves(names, budget.FAR):
-        if start[name] + size >= 0:
-            yield {**start, name: start[name] + size}
-    for pair in combinations(names, 2):
-        for first, second in sorted(
-            product(_steps(budget.NEAR), repeat=2), key=lambda m: abs(m[0]) + abs(m[1])
-        ):
-            moved = {**start, pair[0]: start[pair[0]] + first, pair[1]: start[pair[1]] + second}
-            if min(moved[n] for n in pair) >= 0:
-                yield moved
-
-
-def _moves(names: Sequence[str], far: int) -> Iterable[tuple[str, int]]:
-    return ((name, step) for step in _steps(far) for name in names)
-
-
-def _steps(far: int) -> list[int]:
-    return [sign * d for d in range(1, far + 1) for sign in (1, -1)]

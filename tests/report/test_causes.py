@@ -60,7 +60,7 @@ def test_why_names_the_node_that_a_size_breaks_whatever_the_others_are(seq: int,
     onnx.save(parsed(text, table=[64, 4]), tmp_path / "m.onnx")
     done = CliRunner().invoke(app, ["why", str(tmp_path / "m.onnx"), f"seq={seq}"])
     assert done.exit_code == 1
-    assert "past + seq <= 64" in done.output
+    assert "past + seq must be at most 64" in done.output
     assert "--> read" in done.output
     assert "help: use seq = 63" in done.output
 

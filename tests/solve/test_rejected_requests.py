@@ -46,52 +46,51 @@ def command(*args: Any) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize(
-    ("path", "bind", "terms"),
+    ("path", "bind", "title"),
     [
-        (UNET, {"height": 30, "width": 16}, ["height % 8 == 0"]),
-        (UNET, {"height": 30, "width": 12}, ["height % 8 == 0", "width % 8 == 0"]),
-        (UNET, {"height": 0, "width": 16}, ["height >= 1"]),
+        (UNET, {"height": 30, "width": 16}, "height must be a multiple of 8, got 30"),
+        (UNET, {"height": 30, "width": 12}, "height must be a multiple of 8, got 30"),
+        (
+            UNET,
+            {"height": 0, "width": 16},
+            "Conv cannot place its kernel on this input, got size 0 on axis 2",
+        ),
         (
             ATTENTION,
             {"total_seq": 5, "past_seq": 1, "seq": 2},
-            ["total_seq == 1 or total_seq == past_seq + seq"],
+            "Add cannot broadcast sizes 3 and 5 on axis 3",
         ),
     ],
 )
-def test_sizes_outside_the_contract_give_one_finding_per_term(
-    path: Path, bind: dict[str, int], terms: list[str]
+def test_sizes_outside_the_contract_give_one_finding_about_the_first_node_that_fails(
+    path: Path, bind: dict[str, int], title: str
 ) -> None:
     assert not runs(path, bind)
     a = ss.analyze(path, bind=bind)
     assert not a.ok
     assert a.contract.impossible
-    assert [f.code for f in a.diagnostics] == ["SS203"] * len(terms)
-    for finding, term in zip(a.diagnostics, terms, strict=True):
-        assert f"{term} is needed" in finding.title
-        assert any(f"{n} = {v}" in finding.title for n, v in bind.items())
-        assert finding.node in finding.nodes
-        told = " ".join((finding.title, *finding.notes, finding.help))
-        assert "no input size makes this model run" not in told
-        if len(terms) == 1:
-            near = [
-                m
-                for note in finding.notes
-                if "found to run" in note
-                for m in re.findall(r"(\w+) = (\d+)(?=$| or)", note)
-            ]
-            assert near
-            for name, size in near:
-                assert runs(path, {**bind, name: int(size)})
+    (finding,) = a.diagnostics
+    assert (finding.code, finding.title) == ("SS203", title)
+    assert finding.node in finding.nodes
+    assert "no input size makes this model run" not in " ".join((finding.title, *finding.notes, finding.help))
+    choices = finding.help.removeprefix("use ").split(" or ")
+    assert len(choices) >= 1
+    for choice in choices:
+        near = {name: int(size) for name, size in re.findall(r"(\w+) = (\d+)", choice)}
+        assert near
+        assert runs(path, {**bind, **near})
     flags = [x for n, v in bind.items() for x in ("--bind", f"{n}={v}")]
     for name in ("check", "analyze", "contract", "evaluate"):
         code, text = command(name, path, *flags)
         assert code == 1, name
-        assert all(term in text for term in terms)
+        assert name == "evaluate" or title in " ".join(text.split()), name
 
 
 def test_assumptions_are_judged_as_sizes_are() -> None:
     (finding,) = ss.analyze(UNET, assume=["height == 30"]).diagnostics
-    assert "the assumption `height == 30` is not accepted: height % 8 == 0 is needed" in finding.title
+    assert (
+        finding.title == "the assumption height == 30 contradicts the model: height must be a multiple of 8"
+    )
     assert ss.analyze(UNET, assume=["height % 4 == 0"]).ok
 
 
@@ -100,8 +99,8 @@ def test_an_assumption_that_contradicts_terms_together_names_them() -> None:
     (finding,) = a.diagnostics
     assert not a.ok
     assert finding.code == "SS203"
-    assert "the assumption `height == width + 1` is not accepted" in finding.title
-    assert "height % 8 == 0 and width % 8 == 0 are needed" in finding.title
+    assert "the assumption height == width + 1 contradicts the model" in finding.title
+    assert "height % 8 == 0 and width % 8 == 0" in finding.title
     assert finding.node in finding.nodes
 
 
@@ -174,8 +173,8 @@ def runs_at_all(m: onnx.ModelProto) -> bool:
 def test_a_bound_size_that_breaks_a_node_is_told_by_its_term() -> None:
     m = model([N("TopK", ["X", "k"], ["V", "I"])], [info("X", ["n"])], ["V"], [ints("k", [5])])
     (finding,) = ss.analyze(m, bind={"n": 3}).diagnostics
-    assert "n = 3 is not accepted: n >= 5 is needed" in finding.title
-    assert "nearest found to run: n = 5 or n = 6" in finding.notes
+    assert finding.title == "n must be at least 5, got 3"
+    assert finding.help == "use n = 5"
 
 
 def _of_rows() -> onnx.ModelProto:
@@ -196,9 +195,8 @@ def test_sizes_that_would_do_are_tried_with_those_that_are_not_bound(
     path = tmp_path / "rows.onnx"
     onnx.save(_of_rows(), path)
     (finding,) = ss.analyze(path, bind=bind).diagnostics
-    told = [note.partition(": ")[2] for note in finding.notes if "found to run" in note]
-    assert told
-    for choice in (c for text in told for c in text.split(" or ")):
+    assert finding.help.startswith("use ")
+    for choice in finding.help.removeprefix("use ").split(" or "):
         sizes = {**bind, **{name: int(size) for name, size in re.findall(r"(\w+) = (\d+)", choice)}}
         assert sizes.keys() == {"batch", "seq"}
         assert runs(path, sizes), choice
