@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
@@ -15,7 +15,7 @@ from .explain.solving import solve_model
 from .expr import Cond, Dim, Shape
 from .lazy import cached_property
 from .lower import Registry
-from .lower.request import DEFAULT_RLIMIT, Request, sizes_of
+from .lower.request import DEFAULT_RLIMIT, Observer, Progress, Request, Watch, sizes_of
 from .lower.semantics import SEMANTICS, Semantics
 from .model import ModelError, read_model
 from .operators import with_built_in
@@ -66,7 +66,8 @@ def analyze(
     opset: int | None = None,
     registry: Registry | None = None,
     rlimit: int = DEFAULT_RLIMIT,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
+    observe: Observer | None = None,
 ) -> Analysis:
     """Analyze the shapes of a model.
 
@@ -83,6 +84,8 @@ def analyze(
         registry: rules of your own operators (see `Registry`), over the built-in ones.
         rlimit: bound of Z3's work per query.
         progress: called now and then with (nodes done, nodes in all).
+        observe: Function called with each node (`shapesolve.model.Node`) and what became known of its outputs, by full name, in
+            graph order. A node comes again if later nodes reveal more. What the function raises ends the analysis.
 
     Raises:
         ModelError: the model cannot be read; one sentence says why.
@@ -99,18 +102,16 @@ def analyze(
         read = read_model(model)
         if opset is not None:
             read = replace(read, opsets=MappingProxyType({**read.opsets, "": int(opset)}))
-        return analysis_of(read, request, progress)
+        return analysis_of(read, request, Watch(progress, observe))
 
 
-def analysis_of(
-    model: Model, request: Request, progress: Callable[[int, int], None] | None = None
-) -> Analysis:
+def analysis_of(model: Model, request: Request, watch: Watch | None = None) -> Analysis:
     """The analysis of a model that has been read.
 
     Where the contract excludes the sizes or assumptions of the request, it reports the model without them, and the terms
     that they break as conflicts.
     """
-    solved = solve_model(model, request, progress)
+    solved = solve_model(model, request, watch)
     request = solved.request
     if not (request.bind or request.assume) or not solved.contract.impossible:
         return Analysis(solved)

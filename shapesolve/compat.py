@@ -26,6 +26,7 @@ from typing import Any
 import onnx
 
 from .analysis import Analysis, analyze
+from .builder import BasicShapeBuilder as BasicShapeBuilder
 from .explain.declared import contradictions
 from .model import ModelError
 from .model.saving import save, with_weights

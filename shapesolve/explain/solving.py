@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..expr import Cond, Dim, all_of, ge, le, solve_for_symbol
 from ..expr.grammar import is_word
 from ..expr.sizes import sizes_text
 from ..lower.fixpoint import lower_model
-from ..lower.request import Request
+from ..lower.request import Request, Watch
 from ..model import TensorType
 from ..propagate import budget
 from .finding import Finding
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from ..model import Model
 
 
-def solve_model(model: Model, request: Request, progress: Callable[[int, int], None] | None = None) -> Solved:
+def solve_model(model: Model, request: Request, watch: Watch | None = None) -> Solved:
     """Lowers a model and wraps it as `Solved`; contradicted declarations of inputs are ignored. Declared input
     expressions that the graph contradicts become plain names.
     """
     types = [t for _, t in model.graph.inputs if isinstance(t, TensorType)]
     texts = [d for t in types for d in t.dims or () if isinstance(d, str) and not is_word(d)]
     if request.opaque or not texts:
-        return Solved(lower_model(model, request, progress), request)
+        return Solved(lower_model(model, request, watch), request)
     bare = request._replace(bind={}, assume=())
-    law = Solved(lower_model(model, bare, progress), bare)
+    law = Solved(lower_model(model, bare, watch), bare)
     opaque = frozenset(o.declared for o in opposed_by(law))
     if not opaque and not (request.bind or request.assume):
         return law

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from ..expr import Cond, Dim, Shape, eq, ge, parse_cond, symbol
 from ..expr.grammar import is_word
@@ -15,14 +15,14 @@ from . import Known
 from .declared import declared_known, unnamed_dim
 from .limits import MAX_ROUNDS
 from .lowered import Lowered, symbols_of
-from .request import OtherShape, Request
+from .request import OtherShape, Request, Watch
 from .rule import Ranks
 from .types import Tensor
 from .values import Value
 from .walk import Walk
 
 
-def lower_model(read: Model, request: Request, progress: Callable[[int, int], None] | None = None) -> Lowered:
+def lower_model(read: Model, request: Request, watch: Watch | None = None) -> Lowered:
     """Lowers a model, and again while that reveals ranks or names of its inputs.
 
     Raises:
@@ -32,7 +32,7 @@ def lower_model(read: Model, request: Request, progress: Callable[[int, int], No
     hints: dict[str, Shape] = {}
     names: dict[str, str] = {}
     for _ in range(MAX_ROUNDS):
-        walk, facts, given = _walk(read, request, hints, names, progress)
+        walk, facts, given = _walk(read, request, hints, names, watch)
         learned = {**walk.state.hints, **_ranks_of_inputs(walk, given)}
         if learned.keys() <= hints.keys() and walk.state.author == names:
             learned = {**hints, **_only_ranks(walk, read, request, hints, names)}
@@ -68,11 +68,11 @@ def _walk(
     request: Request,
     hints: Mapping[str, Shape],
     names: Mapping[str, str],
-    progress: Callable[[int, int], None] | None,
+    watch: Watch | None,
 ) -> tuple[Walk, Facts, dict[str, Known]]:
     facts = Facts()
     equal = request.broadcast == "equal" and request.granted
-    walk = Walk(model, request.rules, facts, equal=equal, semantics=request.semantics, progress=progress)
+    walk = Walk(model, request.rules, facts, equal=equal, semantics=request.semantics, watch=watch)
     walk.granted, walk.instead = request.granted, request.instead
     walk.state.hints, walk.state.author = dict(hints), dict(names)
     walk.opaque = dict.fromkeys(sorted(request.opaque, key=str))

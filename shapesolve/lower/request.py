@@ -3,18 +3,33 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ..expr import Cond, Dim
+from ..model import Node
 from ..propagate import budget
 from .rule import Rules
 from .semantics import Semantics
+from .types import Known
 from .values import Elem
 
 #: Z3 work per query (see `propagate.budget`); deterministic, unlike seconds
 DEFAULT_RLIMIT = budget.RLIMIT
+
+
+#: called with a node and what is known of its outputs, by full name
+Observer = Callable[[Node, Mapping[str, Known]], None]
+#: called with the nodes done and all nodes
+Progress = Callable[[int, int], None]
+
+
+class Watch(NamedTuple):
+    """Functions that are called while a model is lowered."""
+
+    progress: Progress | None = None
+    observe: Observer | None = None
 
 
 class OtherShape(NamedTuple):

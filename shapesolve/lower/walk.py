@@ -7,7 +7,7 @@ same outputs, which makes the repeated layers of a model cost a lookup each.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..expr import DimTooLarge, Shape
@@ -18,6 +18,7 @@ from .limits import MAX_DERIVED, MAX_UNKNOWN
 from .op import InvalidNode, MalformedNode, Op
 from .reconcile import reconcile
 from .records import Body, Entry, FactStore, LoweredNode, Open, Scope, Steps
+from .request import Watch
 from .rule import Rules
 from .scopes import Scopes, rehearsal
 from .semantics import Semantics
@@ -54,10 +55,11 @@ class Walk(Scopes):
         *,
         equal: bool = False,
         semantics: Semantics = "onnxruntime",
-        progress: Callable[[int, int], None] | None = None,
+        watch: Watch | None = None,
     ) -> None:
         super().__init__(model, registry, facts, equal=equal, semantics=semantics)
-        self.progress = progress
+        self.progress = None if watch is None else watch.progress
+        self.observe = None if watch is None else watch.observe
         self._depth = 0  # of nodes in a row whose integers are computed
 
     # ------------------------------------------------------------------ walking
@@ -116,6 +118,8 @@ class Walk(Scopes):
             call = self._lower(nodes[i], scope)
             if total and self.progress is not None and not i % 64:
                 self.progress(i, total)
+            if call is None and self.observe is not None:
+                self._show(nodes[i], scope)
             if call is not None:
                 body.at = i + 1
                 return call
@@ -140,7 +144,16 @@ class Walk(Scopes):
                 raise
             outputs = call.outputs
         self._finish(call, outputs)
+        if self.observe is not None:
+            self._show(call.op.node, call.scope)
         return None
+
+    def _show(self, node: Node, scope: Scope) -> None:
+        """Calls the observer with a node that was lowered, unless it is a trial."""
+        if self.observe is not None and not self.state.trials:
+            self.observe(
+                node, {scope.prefix + n: self.current(scope.env[n]) for n in node.outputs if n in scope.env}
+            )
 
     def _lower(self, node: Node, scope: Scope) -> Call | None:
         """Lowers one node; returns the call if it has subgraphs to run."""
