@@ -92,6 +92,7 @@ _ROOMS = {
     "free": "dynamic.free_model",
     "generalize": "dynamic.generalize_model",
     **dict.fromkeys(("Cost", "cost"), "deploy.cost"),
+    "Value": "lower.values",
 }
 
 
@@ -136,6 +137,7 @@ __all__ = [
     "Shape",
     "Term",
     "Unknown",
+    "Value",
     "Violation",
     "analyze",
     "annotate",

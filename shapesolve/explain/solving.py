@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..expr import Cond, Dim, all_of, ge, le, solve_for_symbol
+from ..expr import Cond, Dim, all_of, ge, le, parse_cond, solve_for_symbol
 from ..expr.grammar import is_word
 from ..expr.sizes import sizes_text
 from ..lower.fixpoint import lower_model
 from ..lower.request import Request, Watch
 from ..model import TensorType
 from ..propagate import budget
+from .claim import resolve_references
 from .finding import Finding
 from .solved import Solved
 from .wording import is_short
@@ -24,6 +25,8 @@ def solve_model(model: Model, request: Request, watch: Watch | None = None) -> S
     """Lowers a model and wraps it as `Solved`; contradicted declarations of inputs are ignored. Declared input
     expressions that the graph contradicts become plain names.
     """
+    if any(isinstance(text, str) and "[" in text for text in request.assume):
+        request = request._replace(assume=_over_inputs(model, request))
     types = [t for _, t in model.graph.inputs if isinstance(t, TensorType)]
     texts = [d for t in types for d in t.dims or () if isinstance(d, str) and not is_word(d)]
     if request.opaque or not texts:
@@ -35,6 +38,20 @@ def solve_model(model: Model, request: Request, watch: Watch | None = None) -> S
         return law
     request = request._replace(opaque=opaque)
     return Solved(lower_model(model, request), request)
+
+
+def _over_inputs(model: Model, request: Request) -> tuple[Cond | str, ...]:
+    """The assumptions, with dims of tensors (`x[0]`) replaced by what they are without any assumption."""
+    lowered = lower_model(model, request._replace(bind={}, assume=()))
+    found: list[Cond | str] = []
+    for given in request.assume:
+        if isinstance(given, str) and "[" in given:
+            try:
+                given = parse_cond(*resolve_references(given, lowered))
+            except (KeyError, IndexError) as e:
+                raise ValueError(str(e.args[0])) from None
+        found.append(given)
+    return tuple(found)
 
 
 class Opposed(NamedTuple):

@@ -301,6 +301,9 @@ class Dim(Polynomial):
         """The SymPy expression (imports SymPy on first use)."""
         return structure.offered.sympy(self)
 
+    def _sympy_(self) -> Any:  # SymPy asks for it by this name, in `dim + sympy.Symbol("x")` too
+        return structure.offered.sympy(self)
+
     def eq(self, other: IntoDim) -> Cond:
         """The condition ``self == other``."""
         return conditions.eq(self, other)

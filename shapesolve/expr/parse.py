@@ -25,6 +25,8 @@ from .reader import Reader
 
 #: words joined by hyphens and the like, without spaces
 JOINED, _JOINT = re.compile(r"[^\W\d]\w*(?:[-/.:]\w+)+"), re.compile(r"[-/.:]")
+#: what only expressions have
+_OPERATOR = re.compile(r"[-+*/%()<>=]")
 #: letters that replace a joint in a word of the same length
 _JOINTS = "_xyzXYZ"
 
@@ -73,6 +75,17 @@ def _spelled(text: str, symbols: Mapping[str, Dim] | None) -> tuple[str, Mapping
         return text, symbols
     names = re.compile("|".join(rf"(?<![\w`]){re.escape(name)}(?![\w`])" for name in words))
     return names.sub(lambda found: words[found[0]], text), table
+
+
+def is_malformed(text: str) -> bool:
+    """Return True if a `dim_param` looks like an expression but cannot be read as one: `(N + `."""
+    if is_word(text) or JOINED.fullmatch(text) or not _OPERATOR.search(text):
+        return False
+    try:
+        Reader(text, dotted=True).read()
+    except DimSyntaxError:
+        return True
+    return False
 
 
 def dim_from_param(text: str, known: Collection[str] | None = None) -> Dim:

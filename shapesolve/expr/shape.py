@@ -9,6 +9,7 @@ from ..arguments import checked, checked_where_it_fails, wrong
 from .canonical import broadcast, never_one
 from .cond import Cond, any_of, eq
 from .core import ZERO, Dim, IntoDim, as_dims, product
+from .grammar import DimSyntaxError
 
 if TYPE_CHECKING:
     from .cond import Under
@@ -24,7 +25,7 @@ class Shape(tuple[Dim, ...]):
     >>> Shape(["batch", Dim("seq") // 2, 256]).evaluate({"batch": 4, "seq": 128})
     [4, 64, 256]
 
-    Items may be given as dims, ints or texts. Compares equal to tuples of ints and dims.
+    Items may be given as dims, ints or texts. Compares equal to tuples of ints, dims, and text: `shape == ("batch", 4)`.
     """
 
     __slots__ = ()
@@ -91,6 +92,19 @@ class Shape(tuple[Dim, ...]):
         if isinstance(key, slice):
             return tuple.__new__(Shape, tuple.__getitem__(self, key))
         return tuple.__getitem__(self, key)
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is tuple and len(other) == len(self) and any(isinstance(d, str) for d in other):
+            try:
+                return tuple.__eq__(self, Shape(other))
+            except (DimSyntaxError, TypeError):
+                return False
+        return tuple.__eq__(self, other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = tuple.__hash__
 
     def __add__(self, other: object) -> Shape:
         if not isinstance(other, tuple):

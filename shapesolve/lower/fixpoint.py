@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 from ..expr import Cond, Dim, Shape, eq, ge, parse_cond, symbol
 from ..expr.grammar import is_word
 from ..expr.nearest import meant
-from ..expr.parse import JOINED, dim_from_param
+from ..expr.parse import JOINED, dim_from_param, is_malformed
 from ..model import Graph, Model, Node, TensorType, ValueType
+from ..model.errors import quoted
 from ..propagate.facts import Facts
 from . import Known
 from .declared import declared_known, unnamed_dim
@@ -20,6 +22,9 @@ from .rule import Ranks
 from .types import Tensor
 from .values import Value
 from .walk import Walk
+
+#: names that exporters make up: torch's `s0`, onnx's `unk__0`, `images_dynamic_axes_1` of torch.onnx
+_GENERATED = re.compile(r"[su]\d+|unk__\d+|(\w+_)?dynamic_axes_\d+")
 
 
 def lower_model(read: Model, request: Request, watch: Watch | None = None) -> Lowered:
@@ -82,14 +87,15 @@ def _walk(
     walk.reserve(name for shape in hints.values() for name in shape.free_symbols())
     given = _inputs(walk, model, request.untaken)
     symbols = _symbols(given, names)
-    for name in sorted(
-        symbols, key=walk.state.unnamed.__contains__
-    ):  # generated names give way to the author's
-        facts.introduce(name)
+    for name in sorted(symbols, key=lambda n: (n in walk.state.unnamed, _GENERATED.fullmatch(n) is not None)):
+        facts.introduce(name)  # of equal names, the first is kept: generated ones give way to the author's
     for cond in _conditions(request, symbols):
         walk.given(cond)
     for size in symbols.values() if request.filled else ():
         walk.define(ge(size, 1), "inputs are taken not to be empty", None, "assumption")
+    for text in dict.fromkeys(filter(is_malformed, texts)):
+        what = f"the dim {quoted(text)} is not a valid expression: it is treated as a name"
+        walk.note("file", what, None, walk.scope)
     for remark in model.remarks:
         walk.note("file", remark, None, walk.scope)
     for fault in model.faults:
