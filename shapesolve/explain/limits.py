@@ -16,7 +16,6 @@ MAX_PLACES: Final = 20_000  # links of a derivation, which goes through every la
 MAX_PROBES: Final = 200  # places of equal numbers that one tracer distinguishes
 MAX_SIZE: Final = 200  # size of a condition that is looked at
 MAX_SAMPLES: Final = 64  # sizes tried by evaluation for one that breaks a single condition
-MAX_TESTED: Final = 24  # sizes tried by the solver for one symbol
 HUGE: Final = 1 << 20  # a size that no model has
 
 # messages
