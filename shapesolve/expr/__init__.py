@@ -1,6 +1,6 @@
 """Canonical integer expressions, conditions and shapes. Imports nothing else of shapesolve."""
 
-from . import structure
+from . import surface
 from .atom import Atom
 from .canonical import (
     absolute,
@@ -53,7 +53,7 @@ from .offer import Offered
 from .parse import DimSyntaxError, parse_cond, parse_dim
 from .shape import Shape, broadcast_dim, broadcast_shapes
 
-structure.offered = Offered()
+surface.offered = Offered()
 
 __all__ = [
     "FALSE",

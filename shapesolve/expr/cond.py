@@ -12,7 +12,7 @@ from math import gcd
 from typing import Any, SupportsIndex, TypeAlias
 
 from ..arguments import wrong
-from . import canonical, structure
+from . import canonical, surface
 from .atom import Atom, Values, make_atom
 from .core import ONE, ZERO, Dim, IntoDim, Substitution, as_dim, constant, make_dim, of_atom
 from .pool import Pool
@@ -100,7 +100,7 @@ class Cond(Statement):
 
         It is false where the condition has no value (a divisor is 0); it does not say that sizes are at least 0.
         """
-        return structure.offered.z3(self, ctx)
+        return surface.offered.z3(self, ctx)
 
     def solved(self) -> tuple[str, Dim] | None:
         """``(symbol, expression)`` when an equality (or its negation) is solved for a symbol."""
@@ -112,7 +112,7 @@ class Cond(Statement):
 
     def __str__(self) -> str:
         if self._text is None:
-            self._text = structure.offered.text(self)
+            self._text = surface.offered.text(self)
         return self._text
 
     def __repr__(self) -> str:

@@ -17,12 +17,13 @@ from operator import index
 from typing import TYPE_CHECKING, Any, SupportsIndex, Union
 
 from ..arguments import wrong
-from . import structure
+from . import surface
 from .atom import Atom, Values, evaluate_atom, make_atom
 from .bounds import bounds
 from .limits import MAX_CACHED, MAX_TERMS, DimTooLarge
 from .pool import Pool
-from .structure import UNFILLED, Monomial, Polynomial, Terms, attach, monomial_order
+from .structure import Monomial, Polynomial, Terms, monomial_order
+from .surface import UNFILLED, attach
 
 if TYPE_CHECKING:
     from .cond import Cond, Under
@@ -286,7 +287,7 @@ class Dim(Polynomial):
 
         `under` is a condition or several, as text or `Cond`. A dim for which nothing cheaper is proved is returned as it is.
         """
-        found: Dim = structure.offered.simplified([self], under)[0]
+        found: Dim = surface.offered.simplified([self], under)[0]
         return found
 
     def z3(self, ctx: Any = None) -> Any:
@@ -294,15 +295,15 @@ class Dim(Polynomial):
 
         The term says neither that sizes are at least 0, nor that divisors are not 0.
         """
-        return structure.offered.z3(self, ctx)
+        return surface.offered.z3(self, ctx)
 
     @property
     def sympy(self) -> Any:
         """The SymPy expression (imports SymPy on first use)."""
-        return structure.offered.sympy(self)
+        return surface.offered.sympy(self)
 
     def _sympy_(self) -> Any:  # SymPy asks for it by this name, in `dim + sympy.Symbol("x")` too
-        return structure.offered.sympy(self)
+        return surface.offered.sympy(self)
 
     def eq(self, other: IntoDim) -> Cond:
         """The condition ``self == other``."""
@@ -314,7 +315,7 @@ class Dim(Polynomial):
 
     def __str__(self) -> str:
         if self._text is None:
-            self._text = structure.offered.text(self)
+            self._text = surface.offered.text(self)
         return self._text
 
     def __repr__(self) -> str:
@@ -397,13 +398,13 @@ def as_dim(value: IntoDim | str) -> Dim:
     if isinstance(value, Dim):
         return value
     if isinstance(value, str):
-        parsed: Dim = structure.offered.parsed(value)
+        parsed: Dim = surface.offered.parsed(value)
         return parsed
     if str(getattr(value, "dtype", "")) == "bool":  # numpy's, which is no integer to Python
         return constant(int(value))
     if not hasattr(value, "__index__"):
         if hasattr(value, "is_Symbol"):  # SymPy's alone
-            read: Dim = structure.offered.from_sympy(value)
+            read: Dim = surface.offered.from_sympy(value)
             return read
         raise wrong("a size is an int, a Dim or a text", value)
     return constant(index(value))

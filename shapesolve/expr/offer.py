@@ -42,7 +42,7 @@ def simplified(dims: Iterable[Dim], under: Under) -> list[Dim]:
 
 
 class Offered:
-    """See `structure.Offer`."""
+    """See `surface.Offer`."""
 
     def parsed(self, text: str) -> Dim:
         """See `parse_dim`."""
