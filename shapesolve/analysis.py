@@ -59,7 +59,7 @@ RENDERERS = {
 def analyze(
     model: Any,
     *,
-    assume: Iterable[str | Cond] = (),
+    assume: str | Cond | Iterable[str | Cond] = (),
     bind: Mapping[str, int] | None = None,
     broadcast: BroadcastMode = "named",
     semantics: Semantics = "onnxruntime",
@@ -73,7 +73,8 @@ def analyze(
 
     Args:
         model: a path, bytes, `onnx.ModelProto`, `onnx_ir.Model`, exporter program or onnxscript function.
-        assume: conditions on the input sizes that you know, as text: ``["total == past + seq", "H % 32 == 0"]``.
+        assume: conditions on the input sizes that you know, as text: ``["total == past + seq", "H % 32 == 0"]``; one may stand
+            alone.
         bind: sizes for symbols, ``{"batch": 2}``.
         broadcast: what to make of a broadcast of two sizes of which neither is known to be 1: ``"strict"`` leaves it open,
             ``"named"`` (default) binds a name that meets a number and notes the assumption, ``"equal"`` also takes two
@@ -98,7 +99,8 @@ def analyze(
         raise ValueError(f'semantics is "onnxruntime" or "onnx", not {semantics!r}')
     with CollectionPaused():
         rules = with_built_in(registry)
-        request = Request(tuple(assume), sizes_of(bind or {}), broadcast, rules, rlimit, semantics=semantics)
+        stated = (assume,) if isinstance(assume, str | Cond) else tuple(assume)
+        request = Request(stated, sizes_of(bind or {}), broadcast, rules, rlimit, semantics=semantics)
         read = read_model(model)
         if opset is not None:
             read = replace(read, opsets=MappingProxyType({**read.opsets, "": int(opset)}))
@@ -259,11 +261,16 @@ class Analysis:
         return auditor.judge(runs, changes, samples, seed)
 
     @cached_property
-    def diagnostics(self) -> Sequence[Finding]:
+    def findings(self) -> Sequence[Finding]:
         """All findings, errors first, with stable codes."""
         from .explain.diagnose import diagnose
 
         return diagnose(self._solved)
+
+    @property
+    def diagnostics(self) -> Sequence[Finding]:
+        """The older name of `findings`."""
+        return self.findings
 
     @checked
     def prove(self, claim: str | Cond) -> Proof:
@@ -350,7 +357,8 @@ class Analysis:
     def evaluate(self, bindings: Mapping[str, int]) -> TensorSizes:
         """Sizes of every tensor whose shape depends on the bound symbols only.
 
-        At sizes that the model does not accept there are none: the result is empty, and its `violations` say why.
+        At sizes that the model does not accept, the result holds what a run makes before it stops, and its `violations` say
+        why.
         Raises `ValueError` for a name that no dim has, and for what is no size.
         """
         from .explain.claim import known_names, no_dim
@@ -359,7 +367,11 @@ class Analysis:
         solved, sizes = self._solved, sizes_of(bindings)
         for name in sizes.keys() - known_names(solved.lowered):
             raise ValueError(no_dim(name, solved.lowered))
-        return TensorSizes(solved.sizes_at(sizes), solved.violations_at(sizes))
+        violations = solved.violations_at(sizes)
+        if not violations:
+            return TensorSizes(solved.sizes_at(sizes))
+        failing = {v.constraint.node for v in violations if v.constraint is not None}
+        return TensorSizes(solved.concrete_shapes.until(failing, sizes) if failing else {}, violations)
 
     @checked
     def check_inputs(self, shapes: Mapping[str, Sequence[int]]) -> list[Violation]:
@@ -435,7 +447,8 @@ class Analysis:
         return text
 
     def __repr__(self) -> str:
-        state = "ok" if self.ok else f"{len(self.conflicts)} conflicts"
+        count = len(self.conflicts)
+        state = "ok" if not count else f"{count} conflict{'s' if count > 1 else ''}"
         return f"<Analysis of {len(self.model.graph.nodes)} nodes, {len(self.shapes)} shapes: {state}>"
 
     def _render(self, kind: str, *args: Any, **options: Any) -> Any:

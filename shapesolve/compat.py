@@ -214,7 +214,7 @@ def _trimmed(model: onnx.ModelProto, analysis: Analysis, expressions: bool) -> o
 
 
 def _tell(analysis: Analysis, verbose: int) -> None:
-    for finding in analysis.diagnostics:
+    for finding in analysis.findings:
         if verbose or finding.code.startswith("SS5"):
             _LOG.warning(
                 "%s: %s%s", finding.code, finding.title, f" ({finding.node})" if finding.node else ""

@@ -60,7 +60,7 @@ class ShapesItem(pytest.Item):
                 load_plugin(name, folder)
             gate = read_settings(root)
             path = self.path.relative_to(root) if self.path.is_relative_to(root) else self.path
-            found = list(analyze(self.path, assume=gate.expected(str(path))).diagnostics)
+            found = list(analyze(self.path, assume=gate.expected(str(path))).findings)
         except (ModelError, ValueError) as e:
             raise ShapesFailure(f"{self.path.name}: {e}") from None
         if self.config.getoption("--shapesolve-strict") and gate.fail_on == "error":

@@ -38,10 +38,8 @@ MAPPINGS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "assert_shapes": (lambda v: testing.assert_shapes(MODEL, v), "expected"),
 }
 LISTS: dict[str, tuple[Callable[[Any], Any], str]] = {
-    "analyze": (lambda v: ss.analyze(MODEL, assume=v), "assume"),
     "simplify": (lambda v: ss.simplify(MODEL, keep=v), "keep"),
     "fix": (lambda v: ss.fix(MODEL, {"height": 8}, keep=v), "keep"),
-    "guard": (lambda v: ss.guard(MODEL, assume=v), "assume"),
     "profile_text": (lambda v: ss.profile_text(UNET, v, "trtexec"), "profiles"),
     "assert_contract": (lambda v: testing.assert_contract(MODEL, v), "expected"),
 }
@@ -92,6 +90,8 @@ def test_what_is_like_the_right_type_is_taken() -> None:
     assert len(ss.enumerate_sizes(UNET, np.int64(2), bind={"batch": np.int32(1)})) == 2
     assert UNET.explain("mask", axis=np.int8(1)).tensor == "mask"
     assert ss.analyze(MODEL, assume=iter(("height == 8",)), bind=None).symbols
+    one = ss.analyze(MODEL, assume="height == 8").contract
+    assert str(one) == str(ss.analyze(MODEL, assume=["height == 8"]).contract)
 
 
 N, AT_LEAST, ANALYSIS = ss.Dim("4*n + m"), ss.parse_cond("n >= m"), "Cost takes an Analysis"

@@ -17,7 +17,7 @@ from ..expr import Cond, Dim, Shape, any_of, eq, symbol
 from ..expr.sizes import sizes_text
 from ..lower.types import Known, Tensor
 from ..solve.check import Checker
-from ..solve.contract.contract import text_of
+from ..solve.contract.contract import heading, text_of
 from ..solve.proof import Proved, Prover, Refuted
 from .differences import ContractComparison, Diff, OutputComparison, Relation, TensorChange, Verdict
 
@@ -165,7 +165,11 @@ def _changes(before: Analysis, second: _Side, rows: Iterable[tuple[str, str, str
 
 def _contract(first: _Side, second: _Side, related: bool) -> ContractComparison:
     before, after = first.analysis, second.analysis
-    terms = _only(_terms(before, {}), _terms(after, second.names))
+    terms = (
+        *_only(_terms(before, {}), _terms(after, second.names)),
+        _usual(before, {}),
+        _usual(after, second.names),
+    )
     left_out = first.open + second.open
     if before.contract.impossible and after.contract.impossible:
         return ContractComparison("none", None, None, left_out, *terms)
@@ -175,6 +179,16 @@ def _contract(first: _Side, second: _Side, related: bool) -> ContractComparison:
     only_second = _outside(after, first)
     relation = _relation(only_first, only_second)
     return ContractComparison(relation, only_first or None, only_second or None, left_out, *terms)
+
+
+def _usual(analysis: Analysis, to: Mapping[str, Dim]) -> str:
+    """What a model accepts, for usual sizes, in one line."""
+    contract = analysis.contract
+    if contract.impossible or not contract.usual.terms or not to:
+        return str(contract)
+    scope = heading([cond.subs(to) for cond in contract.usual.scope])
+    terms = ", ".join(text_of(term.cond.subs(to)) for term in contract.usual)
+    return f"{terms} {scope}".rstrip()
 
 
 def _prover(analysis: Analysis) -> Prover:
@@ -199,8 +213,18 @@ def _outside(mine: Analysis, other: _Side) -> Mapping[str, int] | None:
         if isinstance(proof, Refuted):
             sizes = {n: v for n, v in proof.counterexample.items() if n in mine.symbols}
             if cond.evaluate(sizes) is False and not checker.broken(sizes):
-                return sizes
+                return _plainer(mine, cond, sizes, checker)
     return None if decided else _UNDECIDED
+
+
+def _plainer(mine: Analysis, cond: Cond, sizes: Mapping[str, int], checker: Checker) -> Mapping[str, int]:
+    """Sizes that show the same difference, none of them 0 if possible, and usual if possible."""
+    start = {name: max(size, 1) for name, size in sizes.items()}
+    for scope in (mine.contract.usual.whole.conds, ()):
+        near = mine._solved.finder([~cond, *scope], floor=1).nearest(start)
+        if near is not None and cond.evaluate(near) is False and not checker.broken(near):
+            return near
+    return sizes
 
 
 def _relation(only_first: Mapping[str, int] | None, only_second: Mapping[str, int] | None) -> Relation:

@@ -47,7 +47,7 @@ class ContractComparison:
 
     `relation` is that of the second to the first: ``none`` where no size runs either of them, ``unrelated`` where they have no
     input in common. `only_first` are sizes that the first accepts and the second does not, if there are any; `left_out`
-    counts conditions on data, which are not compared.
+    counts conditions on data, which are not compared. `first` and `second` state what they accept, for usual sizes.
     """
 
     relation: Relation
@@ -56,6 +56,8 @@ class ContractComparison:
     left_out: int
     removed: tuple[str, ...]
     added: tuple[str, ...]
+    first: str = ""
+    second: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,10 @@ class Diff:
     conflicts: tuple[int, int]
     renamed: Mapping[str, str]
     runs: Runs | None = None
+
+    def __repr__(self) -> str:
+        verdict = "same" if self.same else "second replaces first" if self.replaces else "differ"
+        return f"<Diff of {self.before} and {self.after}: {verdict if self.decided else 'not decided'}>"
 
     def __str__(self) -> str:
         return plain(diff_lines(self))
@@ -163,7 +169,6 @@ def diff_lines(diff: Diff, *, brief: bool = False) -> Iterator[Printed]:
     yield from _contract_lines(diff.contract)
     yield from _value_lines(diff)
     if not brief:
-        yield from _sides("requirements", diff.requirements_removed, diff.requirements_added)
         yield from _tensor_lines(diff)
 
 
@@ -178,14 +183,16 @@ def _output_lines(outputs: Sequence[OutputComparison], none: str) -> Iterator[Pr
         name = o.name if o.name == o.other else f"{o.name} ({o.other} in the second)"
         style, word = _VERDICTS[o.verdict]
         shapes = o.before if o.before == o.after else f"{o.before} against {o.after}"
-        why = f"  ({o.why})" if o.why else ""
+        where = "where both run" if o.verdict == "same" and o.before != o.after else ""
+        why = f"  ({o.why or where})" if o.why or where else ""
         label = ("dim", ("outputs" if not i else "").ljust(14 - GAP))
         yield row(label, ("name", name), (style, word), line(("shape", shapes), ("dim", why)))
 
 
 def _contract_lines(contract: ContractComparison) -> Iterator[Line]:
     yield line(_label("contract"), _RELATIONS[contract.relation])
-    yield from _signed(contract.removed, contract.added)
+    if contract.relation not in ("equal", "none"):
+        yield from _signed((contract.first,), (contract.second,))
     if contract.only_first:
         yield line(_label(""), f"only the first:   {sizes_text(contract.only_first)}")
     if contract.only_second:

@@ -102,8 +102,8 @@ def check(
 ) -> None:
     """Problems of a model; the exit code fails a script.
 
-    Exit code 0 without findings that fail (errors; see --fail-on), 1 with one, 2 when an input is unusable. Options may stand
-    in pyproject.toml under [tool.shapesolve]. Examples:
+    Several models without findings print nothing. Exit code 0 without findings that fail (errors; see --fail-on), 1 with one,
+    2 when an input is unusable. Options may stand in pyproject.toml under [tool.shapesolve]. Examples:
 
         shapesolve check model.onnx || exit 1
 
@@ -131,9 +131,9 @@ def check(
             print_error(broken.setdefault(name, a if name in a else f"{name}: {a}"))
             continue
         find(a)
-        found.append((name, a, gate.sifted(name, a.diagnostics)))
+        found.append((name, a, gate.sifted(name, a.findings)))
     if write_baseline is not None:
-        count = _write_baseline(write_baseline, [(name, a.diagnostics) for name, a, _ in found])
+        count = _write_baseline(write_baseline, [(name, a.findings) for name, a, _ in found])
     _print(found, broken, style)
     if write_baseline is not None:
         if style is Format.text:
@@ -198,11 +198,13 @@ def _print(found: list[tuple[str, Analysis, Sifted]], broken: dict[str, str], st
     else:
         from ..report.text import closing_line, headline, summary_lines
 
-        for i, (_, a, of) in enumerate(found):
+        worth = [(a, of) for _, a, of in found if of.shown]
+        for i, (a, of) in enumerate(worth):
             show([*([()] if i else []), headline(a), *summary_lines(a, of.shown)])
-        closing = closing_line([of for _, _, of in found], len(broken))
-        if closing:
-            show([(), closing])
+        if len(found) > 1 and not worth and not broken:
+            return  # several clean files need no word
+        if closing := closing_line([of for _, _, of in found], len(broken)):
+            show([*([()] if worth else []), closing])
 
 
 def _write_baseline(file: Path, found: list[tuple[str, Any]]) -> int:

@@ -62,7 +62,7 @@ def _causes(free: Analysis, wanted: dict[str, int]) -> list[Finding]:
     from ..explain.outside import find_outside
 
     bound = analyze(free.model, bind=wanted, assume=free._solved.request.assume)
-    errors = [f for f in bound.diagnostics if f.severity == "error"]
+    errors = [f for f in bound.findings if f.severity == "error"]
     return errors or [c.finding for c in find_outside(free._solved, bound._solved)]
 
 

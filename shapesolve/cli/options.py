@@ -73,7 +73,7 @@ def find(analysis: Analysis, *, findings: bool = True) -> None:
     """Computes the lazy results of an analysis: the contract and, by default, the findings."""
     with Progress("contract and findings" if findings else "contract"):
         if findings:
-            analysis.diagnostics  # noqa: B018 -- it stays in the analysis
+            analysis.findings  # noqa: B018 -- it stays in the analysis
         analysis.contract  # noqa: B018
 
 

@@ -8,8 +8,10 @@ The type decides what a text is read as, and the default whether it may be left 
 from __future__ import annotations
 
 import inspect
+import io
 import os
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -195,7 +197,25 @@ class Command(OneLine):
 
     def __init__(self, name: str | None, callback: Callable[..., Any], **attributes: Any) -> None:
         params = [*_parameters(callback), *([] if name in _WITHOUT_MODELS else [_plugins()])]
+        self.prints = name not in _SERVING and all("--output" not in p.opts for p in params)
+        params += [_output(), _quiet()] if self.prints else []
         super().__init__(name, callback=callback, **attributes | {"params": params})
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; its output goes to the file of ``--output``, or nowhere with ``--quiet``."""
+        if not self.prints:
+            return super().invoke(ctx)
+        output: Path | None = ctx.params.pop("output", None)
+        quiet = ctx.params.pop("quiet", False)
+        if output is None and not quiet:
+            return super().invoke(ctx)
+        text = io.StringIO()
+        try:
+            with redirect_stdout(text):
+                return super().invoke(ctx)
+        finally:
+            if output is not None and text.getvalue():
+                _write(output, text.getvalue())
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Writes the help of arguments, then of options."""
@@ -209,6 +229,32 @@ class Command(OneLine):
 
     def format_arguments(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Writes nothing, as `format_options` writes arguments."""
+
+
+#: commands whose output is not a result
+_SERVING = ("serve", "view")
+
+
+def _output() -> click.Option:
+    return click.Option(
+        ["-o", "--output"],
+        metavar="FILE",
+        type=click.Path(path_type=Path),
+        help="Write the output to a file.",
+    )
+
+
+def _quiet() -> click.Option:
+    return click.Option(["-q", "--quiet"], is_flag=True, help="Print nothing but errors.")
+
+
+def _write(output: Path, text: str) -> None:
+    from ..model.saving import write_atomically
+
+    try:
+        write_atomically(output, text.encode("utf-8", "backslashreplace"))
+    except OSError as e:
+        fail(f"cannot write {output}: {e.strerror or e}")
 
 
 #: commands that look at no operators

@@ -17,6 +17,7 @@ from ..analysis import Analysis, analyze
 from ..arguments import checked
 from ..expr import Cond, Dim
 from ..expr.nearest import meant
+from ..expr.sizes import sizes_text
 from ..solve.ambiguity import StaleShape, sharing_memory
 from ..solve.contract.contract import text_of
 from .computed import ComputedIndices
@@ -47,6 +48,10 @@ class GeneratedInputs(Sequence["dict[str, NDArray[Any]]"]):
     feeds: tuple[dict[str, NDArray[Any]], ...]
     sizes: tuple[dict[str, int], ...]
     guesses: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        first = f": {sizes_text(self.sizes[0])}" if self.sizes and self.sizes[0] else ""
+        return f"<GeneratedInputs of {len(self)} feeds{first}{' …' if first and len(self) > 1 else ''}>"
 
     def __len__(self) -> int:
         return len(self.feeds)

@@ -65,6 +65,12 @@ class Profile:
     inputs: Mapping[str, Range]
     conditions: tuple[str, ...]
 
+    def __repr__(self) -> str:
+        ranges = ", ".join(
+            f"{n} = {self.min[n]} to {size} (opt {self.opt[n]})" for n, size in self.max.items()
+        )
+        return f"Profile({ranges})"
+
     def holds(self, sizes: SizesByName) -> bool:
         """True if these sizes are within the profile's ranges."""
         return all(self.min[n] <= size <= self.max[n] for n, size in sizes.items())

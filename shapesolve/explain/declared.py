@@ -44,6 +44,7 @@ def findings(analysis: Solved) -> Iterator[Finding]:
             nodes,
             notes=tuple(notes),
             help=HELP,
+            usual=analysis.usually(stale.cond),
         )
 
 

@@ -80,6 +80,10 @@ class Derivation:
     steps: tuple[DerivationStep, ...]
     axes: tuple[AxisDerivation, ...] = ()
 
+    def __repr__(self) -> str:
+        shape = self.shape if self.shape is not None else "of unknown rank"
+        return f"<Derivation of {self.tensor} {shape}: {len(self.steps)} nodes>"
+
     def __str__(self) -> str:
         lines = [f"{self.tensor} {self.shape if self.shape is not None else 'of unknown rank'}"]
         lines += [f"  {kind} {name} {shape}" for kind, name, shape in self.sources]

@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from ..expr import Cond, Dim, ge, parse_cond
+from ..expr import Cond, Dim, eq, ge, parse_cond
 from ..expr.traverse import atoms_of
 from ..lower import Registry
 from ..lower.standard import stops_loading
@@ -358,6 +358,7 @@ def _ambiguities(analysis: Solved) -> Iterator[Finding]:
             help=f"--assume {_quoted(a.suggestion)} if that is meant"
             if _may_be_assumed(a.suggestion, analysis)
             else "",
+            usual=analysis.usually(eq(left, right)),
         )
 
 

@@ -58,6 +58,7 @@ class Finding:
 
     `nodes` are all that take part. `runs` and `fails` are sizes of the inputs at which a restricted model runs, and the nearest
     at which it does not. `constants` are stored tensors that hold a size of the example.
+    With `usual`, it says nothing about usual inputs (see `Contract.usual`), and is an info.
     """
 
     code: str
@@ -72,17 +73,21 @@ class Finding:
     runs: tuple[tuple[str, int], ...] = ()
     fails: tuple[tuple[str, int], ...] = ()
     constants: tuple[str, ...] = ()
+    usual: bool = False
 
     @property
     def severity(self) -> Severity:
         """``error``, ``warning`` or ``info``."""
-        return CODES[self.code][0]
+        return "info" if self.usual else CODES[self.code][0]
 
     @property
     def named(self) -> tuple[str, ...]:
         """The nodes named in the finding's steps; without steps all nodes involved."""
         shown = [n for step in self.steps for n in step.nodes]
         return tuple(dict.fromkeys(n for n in (self.node, *(shown or self.nodes)) if n))
+
+    def __repr__(self) -> str:
+        return f"Finding({self})"
 
     def __str__(self) -> str:
         where = f" at {self.node}" if self.node else ""
@@ -112,6 +117,9 @@ class Conflict:
         """
         return self.stated if self.find is None else tuple(self.find())
 
+    def __repr__(self) -> str:
+        return f"Conflict({self.message})"
+
     def __str__(self) -> str:
         return self.message
 
@@ -125,6 +133,9 @@ class Violation:
     nodes: tuple[str, ...]
     constraint: Constraint | None = field(default=None, repr=False)
     place: str = field(default="", repr=False)  # part of the message
+
+    def __repr__(self) -> str:
+        return f"Violation({self.message})"
 
     def __str__(self) -> str:
         return self.message

@@ -6,7 +6,7 @@ gets.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from ..expr import Dim
@@ -46,6 +46,26 @@ class GivenSizes:
         else:
             found = self._made(tensor, len(shape))
         return f"{tensor} [{', '.join(found)}]"
+
+    def until(self, failing: Container[str], sizes: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
+        """Return the shapes of the main graph's tensors that a run makes before it stops at one of the failing nodes."""
+        graph = self.lowered.model.graph
+        dead: set[str] = set()
+        for node in graph.nodes:
+            if node.label in failing or not dead.isdisjoint((*node.inputs, *node.captures)):
+                dead.update(node.outputs)
+        self._sizes, self._found = dict(sizes), dict(sizes)
+        found = {}
+        for name in (*self.lowered.inputs, *(n for node in graph.nodes for n in node.outputs)):
+            shape = self.lowered.shapes.get(name)
+            if shape is None or name in dead:
+                continue
+            known = self.lowered.inputs.get(name)
+            own = known.shape if isinstance(known, Tensor) else None
+            texts = self._made(name, len(shape)) if own is None else [self._at(d) for d in own]
+            if all(text.isdigit() for text in texts):
+                found[name] = tuple(map(int, texts))
+        return found
 
     def _held(self, tensor: str) -> str:
         """Text of the elements of a small tensor; empty if not all are known."""

@@ -281,6 +281,12 @@ class Solved:
         }
         return {n: simplifier.dim(d) for n, d in named.items() if n and n not in self.symbols}
 
+    def usually(self, cond: Cond) -> bool:
+        """Return True if a condition is proved for accepted sizes in the scope of the contract's usual form."""
+        contract = self.contract
+        terms = [t.cond for t in (*contract.terms, *contract.assumed)]
+        return self.prover.engine.entails(self.facts.cond(cond), [*terms, *contract.usual.whole.conds]).proved
+
     # ------------------------------------------------------------------ sizes
 
     def finder(self, also: Sequence[Cond] = (), *, floor: int = 0) -> SizeFinder:

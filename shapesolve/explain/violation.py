@@ -29,11 +29,19 @@ if TYPE_CHECKING:
 
 
 class TensorSizes(dict[str, tuple[int, ...]]):
-    """Shapes of tensors by name. Empty, with `violations`, if these are not accepted."""
+    """Shapes of tensors by name.
+
+    If the sizes are not accepted, `violations` says why, and the shapes are those that a run makes before it stops.
+    """
 
     def __init__(self, shapes: Mapping[str, tuple[int, ...]], violations: Sequence[Violation] = ()) -> None:
-        super().__init__({} if violations else shapes)
+        super().__init__(shapes)
         self.violations = tuple(violations)
+
+    def __repr__(self) -> str:
+        if not self.violations:
+            return super().__repr__()
+        return f"<TensorSizes of {len(self)} tensors, not accepted: {self.violations[0]}>"
 
 
 def _shape_of(given: Any) -> tuple[Any, ...]:

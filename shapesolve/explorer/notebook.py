@@ -43,7 +43,7 @@ def render_notebook(analysis: Analysis) -> str:
         _tensors("Inputs", analysis, list(analysis.inputs)),
         _tensors("Outputs", analysis, outputs),
         _contract(analysis),
-        _findings(analysis.diagnostics),
+        _findings(analysis.findings),
         _deployment(analysis),
         _all_tensors(analysis),
     ]

@@ -171,7 +171,7 @@ class _Tables:
             "requirements": requirements,
             "constraints": constraints,
             "equal": equal,
-            "findings": [self._finding(f) for f in analysis.diagnostics],
+            "findings": [self._finding(f) for f in analysis.findings],
             "deployment": deployment,
         }
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from ..expr import Dim, Shape
 from ..expr.cond import symbols_in
+from ..expr.limits import MAX_MEANT
+from ..expr.nearest import did_you_mean, like
 from ..lazy import cached_property
 from ..model import Model, Node
 from ..propagate.facts import Facts
@@ -21,6 +23,21 @@ if TYPE_CHECKING:
     from ..propagate.constraint import Constraint
 
 
+class Shapes(dict[str, Shape]):
+    """Shapes by tensor. A name without one raises a `KeyError` that says why, or which names are similar."""
+
+    def __init__(self, dtypes: Mapping[str, int]) -> None:
+        super().__init__()
+        self._dtypes = dtypes
+
+    def __missing__(self, name: str) -> Shape:
+        if name in self._dtypes:
+            raise KeyError(f"tensor {name!r} has unknown rank")
+        close = [n for n in self._dtypes if isinstance(name, str) and name and name in n][:MAX_MEANT]
+        hint = did_you_mean([repr(n) for n in close]) or like(str(name), self._dtypes)
+        raise KeyError(f"the model has no tensor {name!r}{hint}")
+
+
 class Lowered:
     """Tensors, inputs and constraints of a lowered model. It knows of no `Analysis`: whatever an analysis keeps may hold it.
 
@@ -32,8 +49,8 @@ class Lowered:
 
     def __init__(self, model: Model, walk: Walk, inputs: Mapping[str, Known], facts: Facts) -> None:
         self.model, self.walk, self.inputs, self.facts = model, walk, dict(inputs), facts
-        self.shapes: dict[str, Shape] = {}
         self.dtypes: dict[str, int] = {}
+        self.shapes = Shapes(self.dtypes)
         self.values: dict[str, Value] = {}
         settled: dict[Known, Known] = {}
         for name, known in walk.state.tensors.items():

@@ -56,7 +56,7 @@ class Gate:
         fail_on: the least severity that fails.
         select: beginnings of the codes that are shown; all when empty.
         ignore: beginnings of codes that are not shown, whatever `select` says.
-        limits: show size limits too; so does ``fail_on="info"``, and selecting their code.
+        limits: show size limits too, and what only unusual inputs meet; so does ``fail_on="info"``, and selecting their code.
         known: fingerprints of findings that a baseline holds.
         expect: conditions by pattern of the model's path, as ``expect`` in the settings.
     """
@@ -76,7 +76,7 @@ class Gate:
         for f in findings:
             if not self._wants(f.code):
                 continue
-            if f.code == NATURAL_LIMITS and not self._shows_limits:
+            if (f.code == NATURAL_LIMITS or f.usual) and not self._shows_limits:
                 limits += 1
             elif self.known and fingerprint(relative(path, self.baseline), f) in self.known:
                 known += 1

@@ -67,7 +67,7 @@ def report_data(analysis: Analysis) -> AnalysisData:
         "bindings": dict(analysis.bindings),
         "contract": [] if analysis.conflicts else _contract(analysis),
         "unjudged": [] if analysis.conflicts else list(analysis.contract.unjudged),
-        "findings": [finding_data(f) for f in analysis.diagnostics],
+        "findings": [finding_data(f) for f in analysis.findings],
     }
 
 

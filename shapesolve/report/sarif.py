@@ -55,7 +55,7 @@ LEVELS = {"error": "error", "warning": "warning", "info": "note"}
 def render_sarif(analysis: Analysis) -> str:
     """Findings of one analysis as SARIF text."""
     path = analysis.model.path
-    return sarif_text([(str(path) if path is not None else "", analysis.diagnostics)])
+    return sarif_text([(str(path) if path is not None else "", analysis.findings)])
 
 
 def sarif_text(
@@ -137,7 +137,7 @@ _COMMANDS = {"error": "error", "warning": "warning", "info": "notice"}
 def render_github(analysis: Analysis) -> str:
     """Findings of one analysis as workflow commands."""
     path = analysis.model.path
-    return "\n".join(annotation_lines([(str(path) if path is not None else "", analysis.diagnostics)]))
+    return "\n".join(annotation_lines([(str(path) if path is not None else "", analysis.findings)]))
 
 
 def annotation_lines(findings: Iterable[tuple[str, Sequence[Finding]]]) -> Iterator[str]:

@@ -71,7 +71,7 @@ def scan_one(
     start = time.perf_counter()
     try:
         a = analyze(path, broadcast=broadcast, assume=assume, bind=bind)
-        findings = tuple(a.diagnostics)
+        findings = tuple(a.findings)
         contract = () if a.conflicts else tuple(t.text for t in a.contract)
         unjudged = () if a.conflicts else a.contract.unjudged
         status: Status = "ok" if a.ok else "conflict"

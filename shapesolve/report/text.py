@@ -238,7 +238,7 @@ def constraint_lines(rows: Sequence[Constraint]) -> Iterator[Printed]:
 
 def summary_lines(analysis: Analysis, shown: Sequence[Finding] | None = None) -> Iterator[Printed]:
     """Number of findings by severity, then each finding."""
-    found = analysis.diagnostics if shown is None else shown
+    found = analysis.findings if shown is None else shown
     if not found:
         yield line(("dim", "findings".ljust(_LABEL)), ("good", "none"))
         return
@@ -251,10 +251,10 @@ def summary_lines(analysis: Analysis, shown: Sequence[Finding] | None = None) ->
 
 
 def closing_line(sifted: Sequence[Sifted], unusable: int = 0) -> Printed:
-    """Totals over all models: ``31 models: 2 errors; 126 limits and 5 known hidden``. Empty if one model has it all."""
+    """Totals over all models: ``31 models: 2 errors; 126 limits and 5 known hidden``. Empty if one model shows it all."""
     limits, known = sum(of.limits for of in sifted), sum(of.known for of in sifted)
     total = len(sifted) + unusable
-    if total < 2 and not limits + known:
+    if total < 2 and not limits + known and (unusable or any(of.shown for of in sifted)):
         return ()
     counts = {
         s: sum(f.severity == s for of in sifted for f in of.shown) for s in ("error", "warning", "info")
@@ -262,11 +262,11 @@ def closing_line(sifted: Sequence[Sifted], unusable: int = 0) -> Printed:
     parts = [counted(counts) or "no findings"]
     if unusable:
         parts.append(f"{unusable} unusable")
-    text = f"{_plural(total, 'model')}: {', '.join(parts)}"
+    text = f"{_plural(total, 'model')}: {', '.join(parts)}" if total > 1 else ", ".join(parts)
     if limits or known:
-        hidden = [_plural(limits, "size limit")] if limits else []
+        hidden = [_plural(limits, "limit")] if limits else []
         hidden += [f"{known} known"] if known else []
-        text += f"; {' and '.join(hidden)} hidden" + (" (--limits shows limits)" if limits else "")
+        text += f"; {' and '.join(hidden)} hidden" + (" (--limits shows them)" if limits else "")
     return line(("dim", text))
 
 

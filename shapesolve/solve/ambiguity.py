@@ -81,6 +81,9 @@ class Ambiguity(NamedTuple):
     sites: tuple[str, ...]
     suggestion: str
 
+    def __repr__(self) -> str:
+        return f"Ambiguity({self})"
+
     def __str__(self) -> str:
         a, b = self.pair
         first, count = self.sites[0], len(self.sites)

@@ -186,7 +186,7 @@ class Conclusion:
             findings += [] if findings else [untold(self.refusal)]
             default = UNKNOWN
         if self.analysis is not None:
-            mine = (f for f in self.analysis.diagnostics if not f.code.startswith(_REPORTED_BETTER))
+            mine = (f for f in self.analysis.findings if not f.code.startswith(_REPORTED_BETTER))
             findings += [located(f, origins.of(f.node)) for f in mine]
         seen = {n: ("traced", _TRACED + r.term.text) for r in traced for n in r.roots}
         seen |= {n: ("failing", _failing_text(f)) for f in failing for n, _ in f.counterexample}

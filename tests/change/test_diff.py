@@ -14,6 +14,7 @@ import shapesolve
 from shapesolve.change.diff import Diff, diff
 from shapesolve.change.runs import run_both
 from shapesolve.cli import app
+from shapesolve.solve.proof import Refuted
 from tests.fuzz.runtime import Failed, Session
 
 from .running import feeds, model_of
@@ -155,3 +156,29 @@ def test_of_two_models_that_nothing_runs_that_is_said_and_no_output_is_compared(
     found = held(onnx.load(file), onnx.load(file))
     assert found.decided
     assert not found.replaces
+
+
+def test_sizes_that_are_said_to_differ_are_accepted_by_one_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A counterexample that the first model does not accept shows no difference."""
+    from shapesolve.change import diff as module
+
+    class Careless:
+        def prove(self, cond: shapesolve.Cond) -> Refuted:
+            return Refuted(counterexample={"batch": 1, "height": 3, "width": 8})
+
+    monkeypatch.setattr(module, "_prover", lambda _: Careless())
+    unet = EXAMPLES / "unet.onnx"
+    found = shapesolve.diff(unet, unet).contract
+    assert (found.relation, found.only_first, found.only_second) == ("open", None, None)
+
+
+def test_a_difference_is_shown_at_sizes_that_are_not_empty() -> None:
+    def flat(target: list[int]) -> onnx.ModelProto:
+        return onnx.parser.parse_model(
+            f"""<ir_version: 8, opset_import: ["": 17]> g (float[batch, 4] x) => (float[a, b] y)
+            {{ t = Constant<value_ints = [{target[0]}, {target[1]}]>() y = Reshape(x, t) }}"""
+        )
+
+    found = shapesolve.diff(flat([-1, 4]), flat([3, 4])).contract
+    assert (found.relation, found.only_first) == ("narrower", {"batch": 2})
+    assert (found.first, found.second) == ("any input size runs", "batch == 3")

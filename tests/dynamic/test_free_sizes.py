@@ -50,6 +50,7 @@ REFUSED = {
     "numbered places": ([node("Mul", "x k")], {"k": np.arange(6, dtype=np.float32).reshape(1, 6, 1)}, "Mul"),
     "a pool": ([node("MaxPool", "x", kernel_shape=[2], strides=[2])], {}, "MaxPool"),
     "a mean of scores": ([node("Mul", "x k")], {"k": np.array(1 / 6, np.float32)}, "Mul"),
+    "weights of that size": ([node("MatMul", "x w")], {"w": np.random.default_rng(1).random((4, 6), np.float32)}, "MatMul"),
     "windows": ([node("Reshape", "x k")], {"k": ints(2, 3, 2, 4)}, "Reshape"),
 }  # fmt: skip
 

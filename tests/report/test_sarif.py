@@ -10,14 +10,15 @@ import pytest
 
 import shapesolve as ss
 from shapesolve.explain.diagnose import CODES
-from shapesolve.report.sarif import LEVELS, annotation_lines, command, sarif_text
+from shapesolve.report.sarif import annotation_lines, command, sarif_text
 
 from .broken import CASES
 
+FOUND = [(f"models/{n} 1.onnx", ss.analyze(m, assume=a).findings) for n, (m, a) in CASES.items()]
+
 
 def document() -> dict[str, object]:
-    found = [(f"models/{n} 1.onnx", ss.analyze(m, assume=a).diagnostics) for n, (m, a) in CASES.items()]
-    data: dict[str, object] = json.loads(sarif_text(found, {"/tmp/bad.onnx": "is truncated"}))
+    data: dict[str, object] = json.loads(sarif_text(FOUND, {"/tmp/bad.onnx": "is truncated"}))
     return data
 
 
@@ -27,10 +28,11 @@ def test_what_the_standard_asks_for() -> None:
     (run,) = data["runs"]  # type: ignore[misc]
     rules = run["tool"]["driver"]["rules"]
     assert [r["id"] for r in rules] == list(CODES)
-    assert run["results"]
-    for result in run["results"]:
-        assert rules[result["ruleIndex"]]["id"] == result["ruleId"]
-        assert result["level"] in LEVELS.values()
+    findings = [f for _, found in FOUND for f in found]
+    assert {f.severity for f in findings} == {"error", "warning", "info"}
+    for result, finding in zip(run["results"], findings, strict=True):
+        assert rules[result["ruleIndex"]]["id"] == result["ruleId"] == finding.code
+        assert result["level"] == {"error": "error", "warning": "warning", "info": "note"}[finding.severity]
         assert result["message"]["text"]
         (location,) = result["locations"]
         assert " " not in location["physicalLocation"]["artifactLocation"]["uri"]

@@ -6,9 +6,13 @@ import re
 import shutil
 from pathlib import Path
 
+import onnx
+import onnx.parser
 import pytest
 
 from shapesolve.testing import assert_contract, assert_ok, assert_shapes
+
+from .test_gate import BAKED
 
 ROOT = Path(__file__).resolve().parents[2]
 ATTENTION = ROOT / "examples/attention.onnx"
@@ -55,8 +59,9 @@ def test_conflicts() -> None:
 
 
 def test_plugin(pytester: pytest.Pytester) -> None:
-    for path in (UNET, BROKEN, ATTENTION):
+    for path in (UNET, BROKEN):
         shutil.copy(path, pytester.path)
+    onnx.save(onnx.parser.parse_model(BAKED), pytester.path / "baked.onnx")
     plugin = ("-p", "shapesolve.pytest_plugin") if "shapesolve" not in _installed() else ()
     pytester.runpytest(*plugin).assert_outcomes()
     result = pytester.runpytest(*plugin, "--shapesolve")
