@@ -73,8 +73,7 @@ def analyze(
 
     Args:
         model: a path, bytes, `onnx.ModelProto`, `onnx_ir.Model`, exporter program or onnxscript function.
-        assume: conditions on the input sizes that you know, as text: ``["total == past + seq", "H % 32 == 0"]``; one may stand
-            alone.
+        assume: one or more conditions on the input sizes that you know: ``["total == past + seq", "H % 32 == 0"]``.
         bind: sizes for symbols, ``{"batch": 2}``.
         broadcast: what to make of a broadcast of two sizes of which neither is known to be 1: ``"strict"`` leaves it open,
             ``"named"`` (default) binds a name that meets a number and notes the assumption, ``"equal"`` also takes two
@@ -357,21 +356,12 @@ class Analysis:
     def evaluate(self, bindings: Mapping[str, int]) -> TensorSizes:
         """Sizes of every tensor whose shape depends on the bound symbols only.
 
-        At sizes that the model does not accept, the result holds what a run makes before it stops, and its `violations` say
-        why.
-        Raises `ValueError` for a name that no dim has, and for what is no size.
+        At sizes that are not accepted, it holds what a run makes before it stops, and its `violations` say why. Raises
+        `ValueError` for a name that no dim has, and for what is no size.
         """
-        from .explain.claim import known_names, no_dim
-        from .explain.violation import TensorSizes
+        from .explain.violation import tensor_sizes
 
-        solved, sizes = self._solved, sizes_of(bindings)
-        for name in sizes.keys() - known_names(solved.lowered):
-            raise ValueError(no_dim(name, solved.lowered))
-        violations = solved.violations_at(sizes)
-        if not violations:
-            return TensorSizes(solved.sizes_at(sizes))
-        failing = {v.constraint.node for v in violations if v.constraint is not None}
-        return TensorSizes(solved.concrete_shapes.until(failing, sizes) if failing else {}, violations)
+        return tensor_sizes(self._solved, sizes_of(bindings))
 
     @checked
     def check_inputs(self, shapes: Mapping[str, Sequence[int]]) -> list[Violation]:

@@ -33,7 +33,7 @@ def guard(
     language: Language = "python",
     *,
     outputs: bool = False,
-    assume: Iterable[str | Cond] = (),
+    assume: str | Cond | Iterable[str | Cond] = (),
     bind: Mapping[str, int] | None = None,
 ) -> str:
     """Source of a function that checks input shapes against a contract and names broken conditions.
@@ -68,7 +68,7 @@ def guard(
 
 @checked
 def guarded(
-    model: Any, *, assume: Iterable[str | Cond] = (), bind: Mapping[str, int] | None = None
+    model: Any, *, assume: str | Cond | Iterable[str | Cond] = (), bind: Mapping[str, int] | None = None
 ) -> onnx.ModelProto:
     """A copy of the model with nodes at its start that check its inputs. A broken condition fails at a node named after it.
 
@@ -115,7 +115,9 @@ def _declared(analysis: Analysis) -> dict[str, Shape]:
     return {n: k.shape for n, k in analysis.inputs.items() if isinstance(k, Tensor) and k.shape is not None}
 
 
-def _analysis(model: Any, assume: Iterable[str | Cond], bind: Mapping[str, int] | None) -> Analysis:
+def _analysis(
+    model: Any, assume: str | Cond | Iterable[str | Cond], bind: Mapping[str, int] | None
+) -> Analysis:
     if isinstance(model, Analysis):
         if assume or bind:
             raise ValueError("assume and bind are for `analyze`: the model is analyzed already")

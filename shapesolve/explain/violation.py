@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ..solve.contract.contract import Contract
     from .finding import Conflict
     from .given import GivenSizes
+    from .solved import Solved
 
 
 class TensorSizes(dict[str, tuple[int, ...]]):
@@ -42,6 +43,19 @@ class TensorSizes(dict[str, tuple[int, ...]]):
         if not self.violations:
             return super().__repr__()
         return f"<TensorSizes of {len(self)} tensors, not accepted: {self.violations[0]}>"
+
+
+def tensor_sizes(solved: Solved, sizes: Mapping[str, int]) -> TensorSizes:
+    """See `Analysis.evaluate`."""
+    from .claim import known_names, no_dim
+
+    for name in sizes.keys() - known_names(solved.lowered):
+        raise ValueError(no_dim(name, solved.lowered))
+    violations = solved.violations_at(sizes)
+    if not violations:
+        return TensorSizes(solved.sizes_at(sizes))
+    failing = {v.constraint.node for v in violations if v.constraint is not None}
+    return TensorSizes(solved.concrete_shapes.until(failing, sizes) if failing else {}, violations)
 
 
 def _shape_of(given: Any) -> tuple[Any, ...]:

@@ -33,7 +33,7 @@ class Shapes(dict[str, Shape]):
     def __missing__(self, name: str) -> Shape:
         if name in self._dtypes:
             raise KeyError(f"tensor {name!r} has unknown rank")
-        close = [n for n in self._dtypes if isinstance(name, str) and name and name in n][:MAX_MEANT]
+        close = [n for n in self._dtypes if name and name in n][:MAX_MEANT]
         hint = did_you_mean([repr(n) for n in close]) or like(str(name), self._dtypes)
         raise KeyError(f"the model has no tensor {name!r}{hint}")
 

@@ -7,6 +7,7 @@ from itertools import product
 from pathlib import Path
 from random import Random
 
+import numpy as np
 import onnx
 import pytest
 from click.testing import CliRunner
@@ -15,6 +16,8 @@ from onnx import TensorProto, helper
 import shapesolve as ss
 from shapesolve.cli import app
 from shapesolve.deploy import NoSizes, Sizes
+
+from ..building import session
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -129,7 +132,8 @@ def test_a_size_that_only_an_assumption_gives_is_not_fixed() -> None:
     question = Sizes(a)
     assert question.completed({"n": 1}) == {"n": 1, "k": 6}
     assert question.completed({}) == {"n": 5, "k": 6}
-    assert question.nearest({"n": 2}) == {"n": 1, "k": 6}
+    assert question.nearest({"n": 2}) == {"n": 5, "k": 6}  # 1 is a corner of the broadcast
+    assert question.nearest({"n": 2}, "below") == {"n": 1, "k": 6}
     assert [dict(s) for s in ss.enumerate_sizes(a, 5)] == [{"n": 1, "k": 6}, {"n": 5, "k": 6}]
     assert {s["n"] for s in question.edges(Random(0))} == {1, 5}
     (profile,) = ss.profile(a, {"n": 1})
@@ -151,3 +155,30 @@ def test_inputs_are_told_as_they_were_given() -> None:
     a = ss.analyze(_pinned())
     assert a._solved.sizes_at({"n": 2, "k": 7})["x"] == (2, 7)
     assert a._solved.sizes_at({})["y"] == (5, 3)
+
+
+def test_at_refused_sizes_evaluate_holds_what_a_run_makes_before_it_stops() -> None:
+    path = ROOT / "examples/unet.onnx"
+    a, sizes = ss.analyze(path), {"batch": 1, "height": 12, "width": 8}
+    found = a.evaluate(sizes)
+    assert "height % 8 == 0" in str(found.violations[0])
+    assert "not accepted" in repr(found)
+    model = onnx.load(path)
+    for name in found:  # a run that ends at this tensor makes it with that shape
+        if name in a.inputs or name in {t.name for t in model.graph.initializer}:
+            continue
+        part = onnx.ModelProto()
+        part.CopyFrom(model)
+        del part.graph.output[:]
+        part.graph.output.append(helper.make_tensor_value_info(name, a.dtypes[name], None))
+        nodes = [n for n in part.graph.node if a.shapes.get(n.output[0]) is not None]
+        kept, needed = [], {name}
+        for node in reversed(nodes):
+            if needed.intersection(node.output):
+                kept.insert(0, node)
+                needed.update(node.input)
+        del part.graph.node[:]
+        part.graph.node.extend(kept)
+        (made,) = session(part).run(None, {"image": np.zeros((1, 3, 12, 8), np.float32)})
+        assert made.shape == found[name], name
+    assert 5 < len(found) < len(a.evaluate({"batch": 1, "height": 16, "width": 8}))
