@@ -182,7 +182,7 @@ def _end(text: str, width: int) -> int | None:
             break
         if before:
             depth = sum(map(before.count, "([")) - sum(map(before.count, ")]"))
-            beside = before.rpartition(" ")[2] in _OPERATORS or after.partition(" ")[0] in _OPERATORS
-            ends.append((2 * depth + beside, blanks.end() - 1))
+            beside = (before.rpartition(" ")[2] in _OPERATORS) + 2 * (after.partition(" ")[0] in _OPERATORS)
+            ends.append((3 * depth + beside, blanks.end() - 1))  # a line that ends in an operator goes on
     late = [(cost, -at) for cost, at in ends if at >= width // 2]
     return -min(late)[1] if late else max((at for _, at in ends), default=None)

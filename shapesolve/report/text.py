@@ -208,7 +208,13 @@ def _inputs(analysis: Analysis) -> str:
 
 def _terms(terms: list[Term], limit: int | None) -> Iterator[Printed]:
     for term in terms[:limit]:
-        yield row(" " * _WIDTH, ("shape", term.text), ("dim", _needed_by(term.nodes)), most=48)
+        nodes = ("dim", _needed_by(term.nodes))
+        if len(term.text) + len(nodes[1]) <= 64:
+            yield row(" " * _WIDTH, ("shape", term.text), nodes, most=48)
+        else:
+            yield line(_INDENT, ("shape", term.text))
+            if term.nodes:
+                yield line(_INDENT, "  ", nodes)
     if limit is not None and len(terms) > limit:
         yield line(_INDENT, ("dim", f"and {len(terms) - limit} more: shapesolve contract"))
 
@@ -216,8 +222,8 @@ def _terms(terms: list[Term], limit: int | None) -> Iterator[Printed]:
 def _needed_by(nodes: tuple[str, ...]) -> str:
     if not nodes:
         return ""
-    shown = ", ".join(nodes[:MAX_NAMES]) + (" …" if len(nodes) > MAX_NAMES else "")
-    return f"needed by {len(nodes)} {'nodes' if len(nodes) > 1 else 'node '}   {shown}"
+    more = len(nodes) - 1
+    return f"needed by {nodes[0]}" + (f" and {more} more" if more else "")
 
 
 def constraint_lines(rows: Sequence[Constraint]) -> Iterator[Printed]:

@@ -100,8 +100,9 @@ class _Builder:
         reduced = self._reduced(self.needed, self.given)
         if reduced is None:
             return nothing_runs()
+        attributed = self._attributed(reduced, reduced, {})
         exact = Contract(
-            self._terms({**self._attributed(reduced, reduced, {}), **self.large}),
+            self._terms({**attributed, **self.large}),
             self._terms(self._internal(reduced)),
             self._terms(joined(self.given)),
             self._terms(self._declared(reduced)),
@@ -110,7 +111,9 @@ class _Builder:
         )
         if not self.short:
             return exact
-        return replace(exact, find_usual=cache(lambda: self._usual(reduced, self._scope(reduced, recorded))))
+        return replace(
+            exact, find_usual=cache(lambda: self._usual(attributed, self._scope(reduced, recorded)))
+        )
 
     # ------------------------------------------------------------------ the pipeline
 
