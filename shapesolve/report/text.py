@@ -167,6 +167,9 @@ def contract_lines(
             yield from _form_lines(case.contract, limit, exact, "" if k else "contract", f"if {text}")
         return
     yield from _form_lines(contract, limit, exact, "contract")
+    example = {} if exact else _example(analysis)
+    if example:
+        yield line(_INDENT, ("dim", f"runs at {sizes_text(example)}"))
     if contract.inputs == () and analysis.inputs and not contract:
         yield line(_INDENT, _inputs(analysis))
         yield line(_INDENT, ("dim", "to make sizes dynamic: shapesolve free, shapesolve generalize"))
@@ -193,10 +196,22 @@ def _form_lines(
     limited = f"{heading(scope)} ({_others(scope)}: --exact)" if scope else "input sizes must satisfy"
     yield line(start, ("dim", f"{case}, {limited}" if case else limited))
     yield from _terms(list(terms), limit)
-    if contract.usual.example and not exact:
-        yield line(_INDENT, ("dim", f"runs at {sizes_text(contract.usual.example)}"))
     if contract.usual.may_be_empty and not exact:
         yield line(_INDENT, ("dim", f"may be 0: {', '.join(contract.usual.may_be_empty)}"))
+
+
+def _example(analysis: Analysis) -> dict[str, int]:
+    """Sizes at which the model runs, as a person would choose them, for the names that no simple bound describes."""
+    from ..deploy.sizes import NoSizes, Sizes
+
+    terms = analysis.contract.usual.terms
+    hard = [t for t in terms if len(t.symbols) > 1 or t.kind in ("alternative", "other")]
+    try:
+        found = Sizes(analysis, {}).preferred() if hard else {}
+    except NoSizes:
+        return {}
+    names = {s for t in hard for s in t.symbols}
+    return {n: size for n, size in found.items() if n in names}
 
 
 def _inputs(analysis: Analysis) -> str:
@@ -220,10 +235,10 @@ def _terms(terms: list[Term], limit: int | None) -> Iterator[Printed]:
 
 
 def _needed_by(nodes: tuple[str, ...]) -> str:
-    if not nodes:
-        return ""
-    more = len(nodes) - 1
-    return f"needed by {nodes[0]}" + (f" and {more} more" if more else "")
+    """The nodes that need a condition: two if they are short, and the number of the others."""
+    count = 2 if sum(map(len, nodes[:2])) <= 36 else 1
+    more = len(nodes) - count
+    return f"needed by {', '.join(nodes[:count])}{f' and {more} more' if more > 0 else ''}" if nodes else ""
 
 
 def constraint_lines(rows: Sequence[Constraint]) -> Iterator[Printed]:

@@ -187,21 +187,6 @@ class Usual:
         conds = (*self.whole.sizes, *self.scope, *given)
         return replace(self, terms=_beside(self.terms, conds).with_cores(find))
 
-    @cached_property
-    def example(self) -> dict[str, int]:
-        """Sizes that satisfy the terms that are no simple bounds; empty if there are no such terms, or none is found."""
-        from ..sizes import SizeFinder
-
-        names = {
-            s
-            for t in self.terms
-            if len(t.symbols) > 1 or t.kind in ("alternative", "other")
-            for s in t.symbols
-        }
-        conds = [*self.terms.cond, *self.scope, *self.whole.conds]
-        found = SizeFinder(conds).some() if names else None
-        return {n: size for n, size in (found or {}).items() if n in names}
-
     @property
     def may_be_empty(self) -> tuple[str, ...]:
         """Names of cache lengths that may be 0."""
