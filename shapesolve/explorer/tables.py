@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 from onnx import TensorProto
 
 from ..explain.names import dtype_name
-from ..expr import Cond, Dim, Shape, symbol
+from ..expr import Cond, Dim, Shape, all_of, implies, symbol
 from ..lower.types import Tensor
 from ..model import ModelError
 from ..model.constant import Constant
 from ..propagate.log import need
+from ..solve.contract.contract import heading
 from .deployment import deployment_data, sample_sizes
 from .expressions import Expressions
 from .limits import ALIKE, MAX_ELEMENTS, MAX_TEXT
@@ -146,7 +147,7 @@ class _Tables:
         requirements, constraints = self._constraints()
         equal = [[self._dim(d) for d in e.members] for e in analysis.equalities]
         return {
-            "format": 3,  # of `frontend/src/data.ts`
+            "format": 4,  # of `frontend/src/data.ts`
             "model": {
                 "name": title or (model.path.name if model.path else model.graph.name) or "model",
                 "nodes": len(model.graph.nodes),
@@ -369,6 +370,7 @@ class _Tables:
     def _contract(self) -> dict[str, Any]:
         contract = self.analysis.contract
         groups = {
+            "usual": contract.usual.terms,
             "": contract.terms,
             "assumed": contract.assumed,
             "declared": contract.declared,
@@ -378,14 +380,16 @@ class _Tables:
             "impossible": contract.impossible,
             "nothing": f"{contract.nothing[0].upper()}{contract.nothing[1:]}.",
             "limits": contract.limits and f"{contract.limits[0].upper()}{contract.limits[1:]}.",
-            "assuming": [],
+            "scope": heading(contract.usual.scope),
             "terms": [self._term(t, why) for why, terms in groups.items() for t in terms],
         }
 
     def _term(self, term: Term, why: str) -> dict[str, Any]:
         return {
             "text": term.text,
-            "row": self.expressions.number(term.cond),
+            "row": self.expressions.number(
+                implies(all_of(term.given), term.cond)
+            ),  # outside of its scope it says nothing
             "nodes": self._numbers(term.nodes),
             "kind": why,
         }

@@ -156,7 +156,7 @@ def test_the_explorer_is_green_where_sizes_are_accepted(name: str) -> None:
     a = ss.analyze(ROOT / "examples" / f"{name}.onnx")
     data = explorer_data(a)
     contract = data["contract"]
-    assert contract.keys() == {"impossible", "nothing", "limits", "assuming", "terms"}
+    assert contract.keys() == {"impossible", "nothing", "limits", "scope", "terms"}
     assert contract["nothing"].lower() == f"{a.contract.nothing}.".lower()
     needed = [t["row"] for t in contract["terms"] if t["kind"] in ("", "assumed")]
     for n in (0, 1, 2, 3, 8, 16, 24, 30):
@@ -165,6 +165,8 @@ def test_the_explorer_is_green_where_sizes_are_accepted(name: str) -> None:
             values = evaluate(data["rows"], [sizes.get(s["name"]) for s in data["symbols"]])
             green = not contract["impossible"] and all(values[row] is not False for row in needed)
             assert green == (not a._solved.violations_at(sizes)), sizes
+            usual = [values[t["row"]] for t in contract["terms"] if t["kind"] == "usual"]
+            assert not green or False not in usual, sizes
 
 
 @pytest.mark.parametrize("name", ["attention", "unet"])

@@ -14,7 +14,7 @@ export interface TermEntry {
   text: string;
   row: number;
   nodes: number[];
-  kind: "" | "assumed" | "declared" | "data";
+  kind: "usual" | "" | "assumed" | "declared" | "data";
 }
 
 export interface FindingEntry {
@@ -73,7 +73,7 @@ export interface Data {
   data: Record<string, number[]>; // of nodes: the tensors of which they read the elements
   scopes: [number, string][];
   nodes: [string, number, number, number[], number[], number, number[]?][]; // label, op, scope, reads, makes, kind, results of bodies
-  contract: { impossible: boolean; nothing: string; limits: string; assuming: string[]; terms: TermEntry[] };
+  contract: { impossible: boolean; nothing: string; limits: string; scope: string; terms: TermEntry[] };
   requirements: [number, number[]][];
   constraints: Record<string, [string, string, string][]>;
   equal: number[][];

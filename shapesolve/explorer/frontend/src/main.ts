@@ -16,7 +16,7 @@ export { Evaluator } from "./evaluate";
 export { human } from "./deploy";
 export { partly } from "./partly";
 
-const FORMAT = 3;
+const FORMAT = 4;
 
 /** Build the explorer inside `root`; returns a function that takes it apart. */
 export function mount(root: HTMLElement, data: Data): () => void {
@@ -112,7 +112,7 @@ function verdict(state: State): [string, "error" | "warning" | "good"] {
   if (contract.impossible) return ["no sizes run", "error"];
   const warnings = findings.filter((f) => f.severity === "warning").length;
   if (warnings) return [counted(warnings, "warning"), "warning"];
-  return [contract.terms.length ? "runs, with conditions" : "no problems found", "good"];
+  return [contract.terms.some((t) => t.kind !== "") ? "runs, with conditions" : "no problems found", "good"];
 }
 
 function save(content: Blob, name: string): void {

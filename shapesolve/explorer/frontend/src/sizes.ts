@@ -105,7 +105,7 @@ export function contractPanel(state: State): HTMLElement {
   const element = section("", true, body);
   fill(element.firstElementChild as HTMLElement, title);
   const headings: [TermEntry["kind"], string][] = [
-    ["", contract.assuming.length ? "For non-empty inputs:" : "Every caller must satisfy:"],
+    ["usual", contract.scope ? `Input sizes must satisfy, ${contract.scope}:` : "Input sizes must satisfy:"], ["", "At every size:"],
     ["assumed", "Assumed:"], ["declared", "Declared by the model:"], ["data", "Conditions on data:"],
   ];
   const refresh = (): void => {
@@ -113,9 +113,12 @@ export function contractPanel(state: State): HTMLElement {
       fill(body, h("p", { class: "bad" }, "✗ No input sizes run: the model contradicts itself."));
       return;
     }
-    if (!contract.terms.length) fill(body, h("p", { class: "muted" }, contract.nothing));
+    if (!contract.terms.some((t) => t.kind !== "") && !state.violated) fill(body, h("p", { class: "muted" }, contract.nothing));
     else fill(body, headings.flatMap(([kind, heading]) => {
-      const terms = contract.terms.filter((t) => t.kind === kind);
+      // exact conditions are shown when one fails that no usual one speaks of
+      const fails = (t: TermEntry): boolean => state.evaluator.truth(t.row) === false;
+      const exact = kind === "" && !contract.terms.some((t) => t.kind === "usual" && fails(t));
+      const terms = contract.terms.filter((t) => t.kind === kind && (kind !== "" || (exact && fails(t))));
       return terms.length ? [h("p", { class: "muted" }, heading), h("ul", { class: "terms" }, terms.map((t) => termItem(state, t)))] : [];
     }));
     if (contract.terms.length && contract.limits) body.append(h("p", { class: "muted" }, contract.limits));
