@@ -18,6 +18,7 @@ from ..propagate.constraint import Constraint
 from . import declared, restriction, specialised
 from .finding import CODES, Conflict, Finding, Severity
 from .limits import MAX_FOR_LIMITS, MAX_LISTED
+from .names import unknown_operators
 from .operands import SiteTracer, sides_of
 from .wording import is_short, operand_rows, quoted_conditions
 
@@ -268,10 +269,12 @@ def _undecided(analysis: Solved) -> Iterator[Finding]:
         for node in a.sites
     }
     groups: dict[tuple[str, str, str], list[Term]] = {}
+    unknown = unknown_operators(analysis.lowered)
+    behind = {n.label for n in analysis.model.graph.nodes if not unknown.keys().isdisjoint(n.inputs)}
     for term in analysis.contract.internal:
         needs = [c for c in term.constraints if c.role == "requirement"]
         own = next((c for c in needs if c.cond is term.cond), needs[-1] if needs else None)
-        if own is None or own.cond.is_false:  # of what never runs, another finding tells
+        if own is None or own.cond.is_false or own.node in behind:  # another finding tells it
             continue
         if (own.node, term.cond.free) not in reported:
             groups.setdefault((own.node, own.op_type, own.rule), []).append(term)

@@ -5,10 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from onnx import TensorProto
 
 from ..expr import Shape
+
+if TYPE_CHECKING:
+    from ..lower.lowered import Lowered
 
 _PLAIN = {"FLOAT": "float32", "DOUBLE": "float64", "UNDEFINED": "?"}
 _NUMBER = re.compile(r"\d+")
@@ -28,6 +32,31 @@ def shape_text(shape: Shape | None, unknown: Set[str] = frozenset()) -> str:
     if shape is None or unknown.isdisjoint(shape.free_symbols()):
         return "of unknown rank" if shape is None else str(shape)
     return f"[{', '.join(str(d) if unknown.isdisjoint(d.free) else '?' for d in shape)}]"
+
+
+def unknown_operators(lowered: Lowered) -> dict[str, str]:
+    """Tensors of the main graph that depend on an operator without a rule, each with that operator's name."""
+    made = {id(note.node): note.node for note in lowered.walk.state.notes if note.kind == "unknown-op"}
+    found: dict[str, str] = {}
+    for node in lowered.model.graph.nodes if made else ():
+        own = made.get(id(node))
+        operator = f"{node.domain}.{node.op_type}".lstrip(".") if own is not None else ""
+        operator = operator or next((found[n] for n in (*node.inputs, *node.captures) if n in found), "")
+        if operator:
+            found.update(dict.fromkeys(node.outputs, operator))
+    return found
+
+
+def unknown_sizes(lowered: Lowered) -> dict[str, str]:
+    """Generated names of sizes that depend on an operator without a rule, each with that operator's name."""
+    tensors = unknown_operators(lowered)
+    if not tensors:
+        return {}
+    known = {
+        s for name, shape in lowered.shapes.items() if name not in tensors for d in shape for s in d.free
+    }
+    sizes = ((s, of) for name, of in tensors.items() for d in lowered.shapes.get(name, ()) for s in d.free)
+    return {s: of for s, of in sizes if s not in known and s not in lowered.symbols}
 
 
 @dataclass(frozen=True, slots=True)

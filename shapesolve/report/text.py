@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ..explain.limits import MAX_LINES
-from ..explain.names import Tensors, grouped
+from ..explain.names import Tensors, grouped, unknown_sizes
 from ..expr.sizes import sizes_text
 from ..lines import GAP, Line, Printed, Row, line, plain, row
 from ..solve.contract.contract import heading
@@ -68,7 +68,9 @@ def headline(analysis: Analysis, seconds: float | None = None) -> Line:
 
 def _rows(analysis: Analysis, names: list[str], *, exact: bool = False) -> list[Tensors]:
     shapes = shown_shapes(analysis, names, exact=exact)
-    return grouped(names, shapes, analysis.dtypes, analysis._solved.walk.state.poisoned)
+    solved = analysis._solved
+    unknown = solved.walk.state.poisoned | unknown_sizes(solved.lowered).keys()
+    return grouped(names, shapes, analysis.dtypes, unknown)
 
 
 def shown_shapes(analysis: Analysis, names: list[str], *, exact: bool = False) -> dict[str, Shape]:
@@ -123,6 +125,10 @@ def _meanings(analysis: Analysis, shapes: Mapping[str, Shape]) -> Iterator[tuple
     used = dict.fromkeys(
         s for shape in shapes.values() for d in shape for s in sorted(d.free) if s in explained
     )
+    strange = unknown_sizes(analysis._solved.lowered)
+    for operator in dict.fromkeys(strange[n] for n in used if n in strange):
+        yield "?", f"depends on {operator}, which has no rule"
+    used = {n: None for n in used if n not in strange}
     unknown = [n for n in used if n in analysis._solved.walk.state.poisoned]
     yield from (("?", reason) for reason in dict.fromkeys(reasons[n] for n in unknown if n in reasons))
     left = [n for n in used if n not in unknown]
@@ -179,7 +185,7 @@ def contract_lines(
         yield line(_INDENT, ("dim", f"and {count} {what} on data, not on input sizes"))
         if limit is None:
             yield from _terms(list(contract.internal), limit)
-    if contract and contract.limits:
+    if (contract.terms if exact else contract.usual.terms) and contract.limits:
         yield line(_INDENT, ("dim", contract.limits))
 
 

@@ -35,6 +35,15 @@ def test_pages_of_findings_and_the_navigation_are_current() -> None:
     assert (DOCS / "mkdocs.yml").read_text("utf-8") == render_nav(DOCS)
 
 
+def test_a_page_of_a_finding_has_text_under_each_heading() -> None:
+    for page in sorted((DOCS / "findings").glob("SS*.md")):
+        parts = re.split(r"^## (.+)$", page.read_text("utf-8"), flags=re.MULTILINE)
+        sections = dict(zip(parts[1::2], parts[2::2], strict=True))
+        assert {"What it means", "What to do"} <= sections.keys(), page.name
+        empty = [heading for heading, text in sections.items() if len(text.strip()) < 20]
+        assert not empty, page.name
+
+
 def test_examples_on_the_pages_are_real_output() -> None:
     real = "\n".join(f.read_text("utf-8") for f in GOLDEN.glob("*.txt"))
     for page in sorted((DOCS / "findings").glob("SS*.md")):

@@ -87,6 +87,13 @@ def test_without_a_plugin_the_operator_is_unknown_and_a_broken_one_is_an_error(t
     assert "plugins must be a list of strings" in done.stderr
 
 
+def test_sizes_behind_an_unknown_operator_are_shown_as_unknown(tmp_path: Path) -> None:
+    told = command(tmp_path, "analyze", str(model(tmp_path, "unheard.of"))).stdout
+    assert "?  depends on unheard.of.Halve, which has no rule" in " ".join(told.split()).replace("? ", "?  ")
+    assert not re.search(r"\b_d\d", told)
+    assert "SS302" not in told
+
+
 def test_the_line_that_ss101_suggests_works_as_it_stands(tmp_path: Path) -> None:
     file = model(tmp_path, "unheard.of")
     (finding,) = [f for f in ss.analyze(file).diagnostics if f.code == "SS101"]
