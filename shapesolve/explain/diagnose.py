@@ -269,8 +269,7 @@ def _undecided(analysis: Solved) -> Iterator[Finding]:
         for node in a.sites
     }
     groups: dict[tuple[str, str, str], list[Term]] = {}
-    unknown = unknown_operators(analysis.lowered)
-    behind = {n.label for n in analysis.model.graph.nodes if not unknown.keys().isdisjoint(n.inputs)}
+    behind = _behind_unknown(analysis)
     for term in analysis.contract.internal:
         needs = [c for c in term.constraints if c.role == "requirement"]
         own = next((c for c in needs if c.cond is term.cond), needs[-1] if needs else None)
@@ -290,6 +289,12 @@ def _undecided(analysis: Solved) -> Iterator[Finding]:
             tuple(dict.fromkeys((node, *(n for term in terms for n in term.nodes)))),
             notes=(rule, *named)[:MAX_LISTED],
         )
+
+
+def _behind_unknown(analysis: Solved) -> set[str]:
+    """Nodes of the main graph whose inputs depend on an operator without a rule, which SS101 says."""
+    unknown = unknown_operators(analysis.lowered).keys()
+    return {n.label for n in analysis.model.graph.nodes if not unknown.isdisjoint(n.inputs)}
 
 
 def _quoted(text: str) -> str:
@@ -341,9 +346,10 @@ def _of_the_model(found: Iterable[Finding], analysis: Solved) -> Iterator[Findin
 @finds(SS301=("warning", "a broadcast of two sizes is open"))
 def _ambiguities(analysis: Solved) -> Iterator[Finding]:
     opens = {f"{o.prefix}{o.node.label}": o for o in reversed(analysis.walk.state.opens)}
+    behind = _behind_unknown(analysis)
     for a in analysis.ambiguities:
         left, right = a.pair
-        if not analysis.walk.state.poisoned.isdisjoint(left.free | right.free):
+        if a.sites[0] in behind or not analysis.walk.state.poisoned.isdisjoint(left.free | right.free):
             continue  # what follows from a node that cannot run is not worth a finding of its own
         first = a.sites[0]
         sites = len(a.sites)

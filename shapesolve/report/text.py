@@ -126,7 +126,8 @@ def _meanings(analysis: Analysis, shapes: Mapping[str, Shape]) -> Iterator[tuple
         s for shape in shapes.values() for d in shape for s in sorted(d.free) if s in explained
     )
     strange = unknown_sizes(analysis._solved.lowered)
-    for operator in dict.fromkeys(strange[n] for n in used if n in strange):
+    free = (s for shape in shapes.values() for d in shape for s in d.free)
+    for operator in dict.fromkeys(strange[s] for s in free if s in strange):
         yield "?", f"depends on {operator}, which has no rule"
     used = {n: None for n in used if n not in strange}
     unknown = [n for n in used if n in analysis._solved.walk.state.poisoned]
