@@ -236,7 +236,7 @@ def _near(
 ) -> tuple[dict[str, Any], list[Printed]]:
     """Data and printed lines for ``sizes --near``: nearest accepted sizes, and violated conditions. No lines if accepted."""
     from ..deploy import NoSizes, Sizes
-    from ..report.evaluation import broken_lines, broken_terms
+    from ..report.evaluation import broken_lines
 
     question = Sizes(a, bind, least=least)
     question.known(wanted)
@@ -252,7 +252,7 @@ def _near(
             data.setdefault("limits", {})[side] = _limits(a, wanted, side)
     beside = data["both"] or dict.fromkeys(question.names, 1)
     start = {**beside, **question.fixed, **wanted, **bind}
-    terms = broken_terms(a, start)
+    terms = a.contract.broken(start)
     data["broken"] = [t.text for t in terms] if terms else question.broken(start)
     lines = (
         list(broken_lines(a, start, 1)) if terms else [line(("dim", "  = "), text) for text in data["broken"]]

@@ -184,18 +184,13 @@ class Sizes:
 
     def broken(self, sizes: Mapping[str, int]) -> list[str]:
         """Texts of the conditions that these sizes violate."""
-        terms = self._broken_terms(sizes)
+        terms = self.analysis.contract.broken(sizes)
         if terms:
             return _must_hold(terms)
         shapes = self.shapes(sizes)
         if shapes is None:
             return ["a declared size would be negative"]
         return [str(v) for v in self.analysis.check_inputs(shapes)]
-
-    def _broken_terms(self, sizes: Mapping[str, int]) -> list[Term]:
-        contract = self.analysis.contract
-        terms = (*contract.terms, *contract.assumed)
-        return [t for t in terms if t.cond.evaluate(sizes) is False]
 
     # ------------------------------------------------------------------ the nearest ones
 
@@ -222,7 +217,7 @@ class Sizes:
         found = self._finder.completed({**wanted, **self.fixed}, self.likely)
         found = found or self._finder.nearest({**self.likely, **wanted, **self.fixed}, side)
         if found is None:
-            alone = self._broken_terms(self.fixed)  # whatever the others are
+            alone = self.analysis.contract.broken(self.fixed)  # whatever the others are
             reasons = "; ".join((_must_hold(alone) or self.broken(start))[:3])
             where = (
                 f"have {sizes_text(self.fixed)}" if alone else f"were found near {sizes_text(start) or 'any'}"

@@ -338,6 +338,12 @@ class Solved:
     def violations_at(self, sizes: Mapping[str, int]) -> list[Violation]:
         """Requirements that these sizes break whatever the other sizes are."""
         found = self._checker.at(sizes)
+        if (
+            not found and not sizes.keys() >= self.symbols.keys()
+        ):  # a term may need no more than one of its causes
+            from .violation import term_violation
+
+            found = [term_violation(t, sizes) for t in self.contract.broken(sizes)]
         numbers = None if found else self._with_numbers(sizes)
         return found if numbers is None else numbers.refusals
 

@@ -9,6 +9,7 @@ from ..expr import Cond, Dim, all_of, eq, symbol
 from ..expr.cond import has_value
 from ..expr.limits import INT64_MAX
 from ..expr.nearest import meant
+from ..expr.sizes import sizes_text
 from ..lazy import cached_property
 from ..lower.request import size_of
 from ..lower.types import Tensor
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from ..lower.request import Request
     from ..propagate.constraint import Constraint
     from ..solve.accepted import Accepted
-    from ..solve.contract.contract import Contract
+    from ..solve.contract.contract import Contract, Term
     from .finding import Conflict
     from .given import GivenSizes
     from .solved import Solved
@@ -32,12 +33,16 @@ if TYPE_CHECKING:
 class TensorSizes(dict[str, tuple[int, ...]]):
     """Shapes of tensors by name.
 
-    If the sizes are not accepted, `violations` says why, and the shapes are those that a run makes before it stops.
+    If the sizes are not accepted, `violations` says why, the shapes are those that a run makes before it stops, and the truth
+    value is False.
     """
 
     def __init__(self, shapes: Mapping[str, tuple[int, ...]], violations: Sequence[Violation] = ()) -> None:
         super().__init__(shapes)
         self.violations = tuple(violations)
+
+    def __bool__(self) -> bool:
+        return len(self) > 0 and not self.violations
 
     def __repr__(self) -> str:
         if not self.violations:
@@ -56,6 +61,13 @@ def tensor_sizes(solved: Solved, sizes: Mapping[str, int]) -> TensorSizes:
         return TensorSizes(solved.sizes_at(sizes))
     failing = {v.constraint.node for v in violations if v.constraint is not None}
     return TensorSizes(solved.concrete_shapes.until(failing, sizes) if failing else {}, violations)
+
+
+def term_violation(term: Term, sizes: Mapping[str, int]) -> Violation:
+    """The violation of a contract term, by the first node that needs it."""
+    needs = [c for c in term.constraints if c.role == "requirement"]
+    text = f"{term.text} does not hold for {sizes_text(sizes, term.symbols)}"
+    return Violation(term.text, text, term.nodes, needs[0] if needs else None)
 
 
 def _shape_of(given: Any) -> tuple[Any, ...]:

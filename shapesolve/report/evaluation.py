@@ -18,20 +18,14 @@ if TYPE_CHECKING:
     from .documents import EvaluateData
 
 
-def broken_terms(analysis: Analysis, sizes: Mapping[str, int]) -> list[Term]:
-    """Contract terms that these sizes break, regardless of the other sizes. Empty if no sizes run at all."""
-    contract = analysis.contract
-    return [t for t in (*contract.terms, *contract.assumed) if t.cond.evaluate(sizes) is False]
-
-
-def told_terms(analysis: Analysis, sizes: Mapping[str, int]) -> list[Term]:
-    """`broken_terms` in their usual form if the sizes are in its scope."""
+def told_terms(analysis: Analysis, sizes: Mapping[str, int]) -> Sequence[Term]:
+    """Contract terms that these sizes break, in their usual form if the sizes are in its scope."""
     usual = analysis.contract.usual
     if all(c.evaluate(sizes) is True for c in (*usual.whole.sizes, *usual.scope) if c.free & sizes.keys()):
         found = [t for t in usual if t.cond.evaluate(sizes) is False]
         if found:
             return found
-    return broken_terms(analysis, sizes)
+    return analysis.contract.broken(sizes)
 
 
 def evaluation_data(analysis: Analysis, sizes: Mapping[str, int], names: Sequence[str]) -> EvaluateData:
@@ -41,7 +35,7 @@ def evaluation_data(analysis: Analysis, sizes: Mapping[str, int], names: Sequenc
         "sizes": dict(sizes),
         "tensors": {n: list(known[n]) for n in names if n in known},
         "open": {n: shape_text(analysis.shapes.get(n)) for n in names if n not in known},
-        "broken_contract": [t.text for t in broken_terms(analysis, sizes)],
+        "broken_contract": [t.text for t in analysis.contract.broken(sizes)],
         "violations": [
             {"condition": v.text, "message": v.message, "nodes": list(v.nodes)}
             for v in analysis._solved.violations_at(sizes)

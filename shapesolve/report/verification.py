@@ -14,7 +14,6 @@ from ..expr.sizes import sizes_text
 from ..lines import Printed, line, row
 from ..lower.types import Tensor
 from ..model.saving import external_locations
-from .evaluation import broken_terms
 
 if TYPE_CHECKING:
     from ..analysis import Analysis
@@ -88,7 +87,7 @@ def _runnable(analysis: Analysis, given: Mapping[str, int]) -> None:
 def _none_found(analysis: Analysis, given: Mapping[str, int], reason: str) -> str:
     """Message: no inputs exist at these sizes, with the reason."""
     sizes = sizes_text(given)
-    wrong = [t.text for t in broken_terms(analysis, given)]
+    wrong = [t.text for t in analysis.contract.broken(given)]
     if wrong:
         return f"{sizes} breaks the contract: {' and '.join(wrong)} must hold"
     return f"no sizes{f' with {sizes}' if sizes else ''} were found that satisfy the contract: {reason}"

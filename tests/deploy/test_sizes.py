@@ -182,3 +182,14 @@ def test_at_refused_sizes_evaluate_holds_what_a_run_makes_before_it_stops() -> N
         (made,) = session(part).run(None, {"image": np.zeros((1, 3, 12, 8), np.float32)})
         assert made.shape == found[name], name
     assert 5 < len(found) < len(a.evaluate({"batch": 1, "height": 16, "width": 8}))
+
+
+def test_part_of_the_sizes_is_refused_as_the_contract_refuses_it() -> None:
+    """No single node's condition fails whatever the batch is; together they are a term that does."""
+    a = ss.analyze(ROOT / "tests/models/gpt2_past__ts/model.onnx")
+    (term,) = [t for t in a.contract if len(t.symbols) > 1][:1]
+    part = dict(term.fails or {})
+    part = {n: part[n] for n in term.symbols}
+    assert a.contract.holds(part) is False
+    assert a.evaluate(part).violations
+    assert [v.text for v in a.evaluate(part).violations] == [term.text]

@@ -314,6 +314,10 @@ class Contract(Sequence[Term]):
         """The terms that a constraint is a source of."""
         return Terms(t for t in self.terms if constraint in t.constraints)
 
+    def broken(self, sizes: Mapping[str, int]) -> Terms:
+        """The terms that these sizes break, whatever the other sizes are."""
+        return Terms(t for t in (*self.terms, *self.assumed) if t.cond.evaluate(sizes) is False)
+
     @checked
     def holds(self, sizes: Mapping[str, int]) -> bool | None:
         """True if these sizes are accepted. None if that depends on a symbol without a size, or on what is `unjudged`."""
