@@ -13,7 +13,6 @@ import pytest
 import shapesolve as ss
 from shapesolve.explain.finding import Finding
 from shapesolve.lower.reason import ELEMENTS
-from shapesolve.solve.sizes import SizeFinder
 
 from .. import building
 from ..operators.conftest import RunFailed, run, text
@@ -505,20 +504,3 @@ def test_the_nearest_size_that_fails_is_told_whatever_else_it_breaks() -> None:
     assert (dict(f.runs), dict(f.fails)) == ({"n": 64}, {"n": 63})
     assert _runs(m, {"n": 64})
     assert not _runs(m, {"n": 63})
-
-
-def test_sizes_that_are_said_to_fail_were_judged(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A finder that proposes sizes that break the condition for usual sizes, but run, is not believed."""
-    pooled = model(
-        """g (float[n, 1, h, w] x) => (float[n, 2] y) {
-        p = MaxPool<kernel_shape: ints = [4, 4], strides: ints = [4, 4], auto_pad = "SAME_UPPER">(x)
-        f = Flatten(p) y = MatMul(f, weight) }""",
-        weight=[16, 2],
-    )
-    honest = [f for f in ss.analyze(pooled).findings if f.fails]
-    assert honest
-    (finding,) = honest
-    runs = dict(finding.runs)
-    monkeypatch.setattr(SizeFinder, "breaking", lambda *_: {"h": runs["w"], "w": runs["h"]})
-    for found in ss.analyze(pooled).findings:
-        assert not found.fails or ss.analyze(pooled).evaluate(dict(found.fails)).violations
