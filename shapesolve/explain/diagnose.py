@@ -9,12 +9,13 @@ from dataclasses import replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from ..expr import Cond, Dim, eq, ge, parse_cond
+from ..expr import Cond, Dim, broadcast, eq, ge, parse_cond
 from ..expr.traverse import atoms_of
 from ..lower import Registry
 from ..lower.standard import stops_loading
 from ..model import Node
 from ..propagate.constraint import Constraint
+from ..solve.groups import members, text_of
 from . import declared, restriction, specialised
 from .finding import CODES, Conflict, Finding, Severity
 from .limits import MAX_FOR_LIMITS, MAX_LISTED
@@ -356,7 +357,7 @@ def _ambiguities(analysis: Solved) -> Iterator[Finding]:
         where = "" if sites == 1 else f" ({sites} nodes, this one first)"
         yield Finding(
             "SS301",
-            f"it is not known whether {_size_text(left)} equals {_size_text(right)} in a broadcast{where}",
+            f"{_open_text(left, right)}{where}",
             first,
             opens[first].node.op_type,
             tuple(a.sites),
@@ -369,6 +370,14 @@ def _ambiguities(analysis: Solved) -> Iterator[Finding]:
             else "",
             usual=analysis.usually(eq(left, right)),
         )
+
+
+def _open_text(left: Dim, right: Dim) -> str:
+    """What an ambiguity leaves open: whether two sizes are equal, or all sizes of a group."""
+    group = members(broadcast(left, right))
+    if group is not None and len(group) >= MAX_LISTED:
+        return f"{len(group)} sizes are broadcast together: {text_of(group, MAX_LISTED)}"
+    return f"it is not known whether {_size_text(left)} equals {_size_text(right)} in a broadcast"
 
 
 @finds(SS407=("info", "an input is read by no node"))

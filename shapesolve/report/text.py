@@ -10,6 +10,7 @@ from ..explain.names import Tensors, grouped, unknown_sizes
 from ..expr.sizes import sizes_text
 from ..lines import GAP, Line, Printed, Row, line, plain, row
 from ..solve.contract.contract import heading
+from ..solve.groups import Group, stated_by, text_of
 from .limits import MAX_NAMES
 
 if TYPE_CHECKING:
@@ -229,14 +230,21 @@ def _inputs(analysis: Analysis) -> str:
 
 
 def _terms(terms: list[Term], limit: int | None) -> Iterator[Printed]:
+    groups: dict[Group, list[str]] = {}
+    for term in terms:
+        if (group := stated_by(term.cond)) is not None:
+            groups.setdefault(group, []).extend(term.nodes)
+    for group, labels in groups.items():
+        yield line(_INDENT, ("shape", text_of(group, MAX_NAMES)))
+        yield line(_INDENT, "  ", ("dim", _needed_by(tuple(dict.fromkeys(labels)))))
+    terms = [t for t in terms if stated_by(t.cond) not in groups]
     for term in terms[:limit]:
-        nodes = ("dim", _needed_by(term.nodes))
+        nodes = ("dim", _needed_by(term.nodes) or _declared_by(term))
         if len(term.text) + len(nodes[1]) <= 64:
             yield row(" " * _WIDTH, ("shape", term.text), nodes, most=48)
         else:
             yield line(_INDENT, ("shape", term.text))
-            if term.nodes:
-                yield line(_INDENT, "  ", nodes)
+            yield line(_INDENT, "  ", nodes)
     if limit is not None and len(terms) > limit:
         yield line(_INDENT, ("dim", f"and {len(terms) - limit} more: shapesolve contract"))
 
@@ -246,6 +254,11 @@ def _needed_by(nodes: tuple[str, ...]) -> str:
     count = 2 if sum(map(len, nodes[:2])) <= 36 else 1
     more = len(nodes) - count
     return f"needed by {', '.join(nodes[:count])}{f' and {more} more' if more > 0 else ''}" if nodes else ""
+
+
+def _declared_by(term: Term) -> str:
+    """What the model declares that needs a condition, if no node needs it."""
+    return next((c.rule for c in term.constraints if not c.node), "")
 
 
 def constraint_lines(rows: Sequence[Constraint]) -> Iterator[Printed]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..expr import Cond, Dim, eq, ge, le, symbol
+from ..expr import Cond, Dim, broadcast, eq, ge, le, symbol
 from ..expr.traverse import atoms_of
 from ..propagate import budget
 from ..propagate.facts import Facts
@@ -13,6 +13,7 @@ from ..propagate.log import Stated
 from ..propagate.residual import Residue
 from .cone_of_influence import by_symbol, nearby
 from .engine import Engine
+from .groups import group_of, grouped
 from .search import Model
 from .simplify.forms import short_form
 
@@ -123,6 +124,16 @@ def find_ambiguities(
         key = seen[known]
         if key is not None:
             sites.setdefault(key, {})[node] = None
+    groups = grouped(pairs.values())
+    for key, pair in list(pairs.items()):
+        group = group_of(pair, groups)
+        if group is not None:  # one for all of its pairs
+            first, *others = sorted(group, key=str)
+            one = (first, broadcast(*others))
+            pairs.setdefault(frozenset(one), one)
+            if frozenset(one) != key:
+                sites.setdefault(frozenset(one), {}).update(sites.pop(key))
+                del pairs[key]
     found: dict[frozenset[Dim], Ambiguity] = {}
     links = by_symbol(residue.conds)
     about: dict[str, list[frozenset[Dim]]] = {}

@@ -23,6 +23,7 @@ from ...propagate.log import ConstraintSet, Stated, all_rows, need
 from ...propagate.residual import divisors, equalities, intervals, waiting
 from ..accepted import Accepted, find_accepted
 from ..engine import Engine
+from ..groups import by_groups
 from ..search import Contradiction, Effort, learned
 from .attribute import needed_by
 from .conjunction import Conjunction, Numbers, Sourced, bounds_of, joined
@@ -86,14 +87,15 @@ class _Builder:
         self.needed: dict[Cond, Numbers] = {}
         self.large: dict[Cond, Numbers] = {}
         left, count = budget.MAX_WORKED_ON, 0
-        for cond, numbers in sorted(accepted.conds.items(), key=lambda item: item[0].size):
+        sourced = by_groups({cond: frozenset(numbers) for cond, numbers in accepted.conds.items()})
+        for cond, numbers in sorted(sourced.items(), key=lambda item: item[0].size):
             if cond in stated or not self._roles(numbers) - {"user", "assumption"}:
-                self.given[cond] = frozenset(numbers)
+                self.given[cond] = numbers
                 continue
             if cond.size > budget.MAX_NAMING:  # each is compared with those before
                 count += 1
                 left -= cond.size * count
-            (self.needed if left >= 0 else self.large)[cond] = frozenset(numbers)
+            (self.needed if left >= 0 else self.large)[cond] = numbers
 
     def contract(self, recorded: Recorded) -> Contract:
         """The exact contract, with its form for usual sizes."""
