@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import doctest
 import re
-import shlex
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from shapesolve.cli import app
 from shapesolve.cli.pages import EXAMPLES, SHOWN, render_findings, render_nav, render_pages
@@ -74,32 +71,3 @@ def test_links_between_pages_lead_somewhere() -> None:
     for page in DOCS.rglob("*.md"):
         for target in re.findall(r"\]\(([^)#]+?\.md)(?:#[^)]*)?\)", page.read_text("utf-8")):
             assert (page.parent / target).is_file(), f"{page.name} -> {target}"
-
-
-def fenced(page: Path, language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
-
-
-RUN = ["tutorial.md", "expressions.md"]
-
-
-@pytest.mark.parametrize("name", RUN)
-def test_python_on_the_pages_does_what_they_say(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(DOCS.parent)
-    text = "\n".join(fenced(DOCS / name, "python"))
-    test = doctest.DocTestParser().get_doctest(text, {}, name, name, 0)
-    assert len(test.examples) > 10
-    said: list[str] = []
-    doctest.DocTestRunner(optionflags=doctest.FAIL_FAST).run(test, out=said.append)
-    assert "".join(said) == ""
-
-
-@pytest.mark.parametrize("name", RUN)
-def test_commands_on_the_pages_print_what_they_say(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(DOCS.parent)
-    for block in fenced(DOCS / name, "console"):
-        printed = []
-        for command in re.findall(r"^\$ shapesolve (.*)$", block, flags=re.MULTILINE):
-            done = CliRunner().invoke(app, shlex.split(command), env={"COLUMNS": "100"})
-            printed.append(f"$ shapesolve {command}\n{done.stdout}")
-        assert "".join(printed) == block
