@@ -1,6 +1,7 @@
 """The README and the pages show what the product prints. `SHAPESOLVE_UPDATE_GOLDEN=1` writes the output into them again.
 
-A ```console block holds commands after `$ ` and what they print. A ```python block is run, as a doctest if it has prompts. All blocks of a page share one folder, in which `examples` is that of the checkout.
+A ```console block holds commands after `$ ` and what they print. A ```python block is run, as a doctest if it has prompts.
+All blocks of a page share one folder, in which `examples` is that of the checkout.
 """
 
 from __future__ import annotations
