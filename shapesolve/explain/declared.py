@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 from ..solve.ambiguity import StaleShape, sharing_memory
 from ..solve.contract.contract import text_of
 from .finding import Finding
+from .limits import MAX_READ
 from .solving import opposed_by
 from .wording import is_short
 
 if TYPE_CHECKING:
     from .solved import Solved
 
-HELP = "the inferred size is used; correct the declaration, or remove it (`shapesolve annotate` writes the inferred one)"
+HELP = "correct the declaration, or remove it"
 
 
 def findings(analysis: Solved) -> Iterator[Finding]:
@@ -28,7 +29,7 @@ def findings(analysis: Solved) -> Iterator[Finding]:
         tensors = dict.fromkeys(site.tensor for site in stale.sites)
         more = len(tensors) - 1
         where = text_of(stale.cond)
-        notes = [f"they agree only where {where}"] if is_short(where) else []
+        notes = [f"they agree only if {where}"] if is_short(where) and "max(" not in where else []
         if more:
             notes.append(f"the same holds for {more} more tensor{'s' if more > 1 else ''}")
         if sharing_memory([stale], outputs):
@@ -43,9 +44,19 @@ def findings(analysis: Solved) -> Iterator[Finding]:
             first.op_type,
             nodes,
             notes=tuple(notes),
-            help=HELP,
+            help=_help(analysis, stale),
             usual=analysis.usually(stale.cond),
         )
+
+
+def _help(analysis: Solved, stale: StaleShape) -> str:
+    """Help text: the declaration that is right, if it is short."""
+    site = stale.rows[0].origin.sites[0]
+    shape = analysis.simple_shapes.get(site.tensor)
+    size = "" if shape is None else str(shape[site.axis or 0])
+    if not size or len(size) > MAX_READ:
+        return f"remove the declared shape of {site.tensor}"
+    return f"declare {site.tensor}[{site.axis}] as {size}"
 
 
 def title(analysis: Solved, stale: StaleShape) -> str:

@@ -15,10 +15,12 @@ from ..lower import Registry
 from ..lower.standard import stops_loading
 from ..model import Node
 from ..propagate.constraint import Constraint
+from ..solve.contract.contract import heading
 from ..solve.groups import members, text_of
+from ..solve.simplify import Simplifier
 from . import declared, restriction, specialised
 from .finding import CODES, Conflict, Finding, Severity
-from .limits import MAX_FOR_LIMITS, MAX_LISTED
+from .limits import MAX_FOR_LIMITS, MAX_LISTED, MAX_READ
 from .names import unknown_operators
 from .operands import SiteTracer, sides_of
 from .wording import is_short, operand_rows, quoted_conditions
@@ -80,7 +82,7 @@ def diagnose(analysis: Solved) -> tuple[Finding, ...]:
             *(finding for finder in FINDERS for finding in finder(analysis)),
         ]
     )
-    return tuple(sorted(_once(found), key=lambda f: _RANK[f.severity]))
+    return tuple(sorted(_once(found), key=lambda f: (_RANK[f.severity], f.code == "SS102")))
 
 
 def _once(findings: Iterable[Finding]) -> Iterator[Finding]:
@@ -352,23 +354,35 @@ def _ambiguities(analysis: Solved) -> Iterator[Finding]:
         left, right = a.pair
         if a.sites[0] in behind or not analysis.walk.state.poisoned.isdisjoint(left.free | right.free):
             continue  # what follows from a node that cannot run is not worth a finding of its own
-        first = a.sites[0]
-        sites = len(a.sites)
-        where = "" if sites == 1 else f" ({sites} nodes, this one first)"
+        first, usual = a.sites[0], analysis.usually(eq(left, right))
+        rows = operand_rows(sides_of(opens[first], analysis.lowered), analysis.lowered)
+        notes: tuple[str, ...] = (
+            "it runs if one of these holds: " + quoted_conditions([str(c) for c in a.cases], quote=""),
+        )
+        where = "" if len(a.sites) == 1 else f" ({len(a.sites)} nodes, this one first)"
+        title = f"{_open_text(left, right)}{where}"
+        suggestion = a.suggestion
+        if usual:
+            scope = analysis.contract.usual.whole
+            simplifier = Simplifier([*scope.sizes, *scope.fits])
+            left, right = sorted((simplifier.dim(left), simplifier.dim(right)), key=lambda d: d.name is None)
+            if left is right:
+                continue  # they differ outside of the scope only
+            limited = f", {heading(scope.fits)}" if scope.fits else ""
+            title = f"{left} and {right} are broadcast: they must be equal, or one of them 1{limited}"
+            suggestion, notes = f"{left} == {right}", ()
+            rows = rows if all(len(shape) <= MAX_READ for _, shape, _ in rows) else ()
+        may_be = _may_be_assumed(suggestion, analysis)
         yield Finding(
             "SS301",
-            f"{_open_text(left, right)}{where}",
+            title,
             first,
             opens[first].node.op_type,
             tuple(a.sites),
-            operand_rows(sides_of(opens[first], analysis.lowered), analysis.lowered),
-            notes=(
-                "it runs if one of these holds: " + quoted_conditions([str(c) for c in a.cases], quote=""),
-            ),
-            help=f"--assume {_quoted(a.suggestion)} if that is meant"
-            if _may_be_assumed(a.suggestion, analysis)
-            else "",
-            usual=analysis.usually(eq(left, right)),
+            rows,
+            notes=notes,
+            help=f"--assume {_quoted(suggestion)} if that is meant" if may_be else "",
+            usual=usual,
         )
 
 

@@ -10,6 +10,7 @@ from ..expr.sizes import sizes_text
 from ..lower.reason import BROADCAST, JOIN, reason_id
 from ..lower.records import Clash, Entry
 from ..lower.types import Tensor
+from ..model import Node
 from ..propagate.constraint import Site
 from ..solve.sizes import LIKELY
 from .finding import Finding, Operand
@@ -55,7 +56,7 @@ def first_failure(lowered: Lowered, at: Callable[[Mapping[str, int]], Lowered]) 
         clash = first_clash(there)
         if clash is None or clash.entry is None:
             return None
-        found.append(Failure(there, clash, sizes))
+        found.append(Failure.of(clash, there, sizes))
     place = found[0]
     if len({f.label for f in found}) > 1:
         return None
@@ -78,16 +79,26 @@ def label_of(clash: Clash) -> str:
 class Failure:
     """A node that fails at given sizes, in a model lowered at these sizes."""
 
-    def __init__(self, lowered: Lowered, clash: Clash, sizes: Mapping[str, int]) -> None:
-        assert clash.node is not None
-        self.lowered, self.clash, self.sizes = lowered, clash, sizes
-        self.node, self.prefix = clash.node, clash.prefix
-        self.label = f"{clash.prefix}{clash.node.label}"
+    def __init__(
+        self,
+        lowered: Lowered,
+        node: Node,
+        prefix: str,
+        sizes: Mapping[str, int],
+        entry: Entry | None = None,
+        message: str = "",
+    ) -> None:
+        self.lowered, self.sizes, self.node, self.prefix = lowered, sizes, node, prefix
+        #: the broken condition; None if the node is wrong by itself
+        self.entry, self.message = entry, message
+        self.label = f"{prefix}{node.label}"
 
-    @property
-    def entry(self) -> Entry | None:
-        """The broken condition; None if the node is wrong by itself."""
-        return None if self.clash.entry is None else self.lowered.walk.state.log[self.clash.entry]
+    @classmethod
+    def of(cls, clash: Clash, lowered: Lowered, sizes: Mapping[str, int]) -> Failure:
+        """The node of a failure."""
+        assert clash.node is not None
+        entry = None if clash.entry is None else lowered.walk.state.log[clash.entry]
+        return cls(lowered, clash.node, clash.prefix, sizes, entry, clash.message)
 
     @property
     def sides(self) -> list[Side]:
@@ -103,7 +114,7 @@ class Failure:
     def reason(self) -> str:
         """Why the node fails, with the sizes on both sides."""
         if self.entry is None:
-            return f"{self.node.op_type} fails: {self.clash.message}"
+            return f"{self.node.op_type} fails: {self.message}"
         found = self.sides
         text = cause_text(self.entry, self.lowered, found)
         if not text and len(found) == 1 and not found[0].size.terms:
@@ -165,21 +176,29 @@ class Failure:
     def made_text(self, source: Link) -> str:
         """A sentence on a node: "/Flatten makes [1, 50176] from [1, 16, 56, 56]"."""
         assert source.node is not None
-        made, given = self.shape_text(source.tensor), input_sites(source.node, source.prefix, self.lowered)
+        made = self.shape_text(source.tensor)
         if not made:
             return ""
         shapes = self._read(source)
         text = f"{source.label} makes {made}" + (f" from {', '.join(shapes)}" if shapes else "")
-        rule = self.lowered.rule(source.node, source.prefix)
-        reads = rule is not None and rule.advice == "target"
-        targets = (s for s in given if reads and s.data and self.lowered.is_stored(s.tensor))
-        return text + next(
-            (f"; its target {held} is constant" for s in targets if (held := self._target(s))), ""
-        )
+        target = self.target_of(source.node, source.prefix)
+        return f"{text}; its target {target} is constant" if target else text
 
-    def _target(self, site: Site) -> str:
-        held = holding_text(site.tensor, self.lowered)
-        return held if held.startswith("[") else ""
+    def target_of(self, node: Node, prefix: str) -> str:
+        """The constant target of a Reshape that fixes an axis whose size its input has by a name; empty without one."""
+        rule = self.lowered.rule(node, prefix)
+        if rule is None or rule.advice != "target" or not node.inputs:
+            return ""
+        shape = self.lowered.shapes.get(self.lowered.full_name(node.inputs[0], prefix))
+        for site in input_sites(node, prefix, self.lowered):
+            held = holding_text(site.tensor, self.lowered) if site.data else ""
+            if (
+                held.startswith("[")
+                and self.lowered.is_stored(site.tensor)
+                and any(d.terms for d in shape or ())
+            ):
+                return held
+        return ""
 
     def shape_text(self, tensor: str) -> str:
         """The shape of a tensor at these sizes; sizes that are not a number or a name are left out."""

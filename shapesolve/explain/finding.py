@@ -58,7 +58,8 @@ class Finding:
 
     `nodes` are all that take part. `runs` and `fails` are sizes of the inputs at which a restricted model runs, and the nearest
     at which it does not. `constants` are stored tensors that hold a size of the example.
-    With `usual`, it says nothing about usual inputs (see `Contract.usual`), and is an info.
+    With `usual`, it says nothing about usual inputs (see `Contract.usual`), and is an info. `condition` is the condition on
+    input sizes that the finding is about, if the title does not state it.
     """
 
     code: str
@@ -74,6 +75,7 @@ class Finding:
     fails: tuple[tuple[str, int], ...] = ()
     constants: tuple[str, ...] = ()
     usual: bool = False
+    condition: str = ""
 
     @property
     def severity(self) -> Severity:

@@ -24,5 +24,6 @@ MAX_NUMBERS: Final = 8  # attributes of a node, and numbers of a tensor, that ar
 MAX_EXAMPLES: Final = 2  # sizes that run, equally good repairs, or operands of a link that a message lists
 MAX_SHOWN_STEPS: Final = 12  # steps of a trace that a message lists
 MAX_SHORT: Final = 12  # characters of an expression that stands in a shape at given sizes
+MAX_READ: Final = 40  # characters of a size that a help line states
 MAX_QUOTED: Final = 160  # characters of a condition in a title
 MAX_LINES: Final = 20  # items of a list, and inputs or outputs of a graph that stand alone

@@ -142,7 +142,7 @@ def _first_failure(
             sizes |= missing
     if clash is None or clash.node is None:
         return None
-    place = Failure(bound.lowered, clash, sizes)
+    place = Failure.of(clash, bound.lowered, sizes)
     term = min((t for t in terms if _is_plain(t)), key=lambda t: place.label not in t.nodes, default=None)
     needed = "" if term is None else _got(requirement_text(str(term)), term.symbols, sizes)
     notes = [f"with {filled}"] if filled else []
@@ -151,7 +151,7 @@ def _first_failure(
         notes += [f"the model requires {t}" for t in terms if place.label in t.nodes and is_short(str(t))]
     notes += place.emptied()
     if runs is not None and place.stored_side is not None:
-        good = Failure(free.again(bind=runs).lowered, clash, runs)
+        good = Failure(free.again(bind=runs).lowered, place.node, place.prefix, runs, place.entry)
         shown = sizes_text(runs, [n for n in sizes if runs[n] != sizes[n]])
         notes += [f"at {shown}: {text}" for text in good.made_instead(place)] if shown else []
     return Finding(

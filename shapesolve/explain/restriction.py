@@ -6,30 +6,28 @@ one near to it that does not, are judged by what the model accepts before they a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
-from itertools import chain, islice
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..expr import Cond, ge
 from ..expr.sizes import sizes_text
 from ..lower.records import Entry
-from ..propagate import budget
-from ..solve.check import Checker
-from ..solve.moves import around, nearer
-from ..solve.sizes import SizeFinder
+from ..propagate.constraint import Site
+from ..solve.simplify import Simplifier
 from .baked import Baked, Stored
-from .finding import Finding
-from .limits import MAX_SAMPLES, MAX_SIZE
-from .operands import sides_of
+from .failure import Failure, given_shape, sides, stored_side, stored_text
+from .finding import Finding, Operand
+from .operands import sides_of, sites_of
 from .repair import Repair, Repairs
-from .wording import is_short, limit_help, operand_rows, requirement_text, rule_text
+from .sample import Sample, Samples, Sizes
+from .wording import export_note, is_short, limit_help, listed, operand_rows, requirement_text, rule_text
 
 if TYPE_CHECKING:
     from ..solve.contract.contract import Term
     from .solved import Solved
 
-Sizes = Mapping[str, int]
 #: best rank of a sample: a constant is broken, one that by itself leaves few sizes, and no other condition
 _PLAINEST = (False, False, 1)
 #: kinds of terms that may leave a few sizes, and examples that are looked at for the constant behind them
@@ -41,21 +39,6 @@ class _Cause(NamedTuple):
 
     number: int
     cond: Cond
-
-
-class _Sample(NamedTuple):
-    """Sizes of all inputs at which the model runs, and similar ones at which it fails."""
-
-    runs: Sizes
-    fails: Sizes
-
-    def text(self, names: Sequence[str]) -> str:
-        """Text of a sample: the sizes that run, and those that fail. `names` are the symbols of the broken term, and
-        only these may have other sizes that run.
-        """
-        changed = [n for n in self.fails if self.runs[n] != self.fails[n]]
-        shown = dict.fromkeys((*names, *changed))
-        return f"runs at {sizes_text(self.runs, shown)}, not at {sizes_text(self.fails, shown)}"
 
 
 def findings(analysis: Solved) -> Iterator[Finding]:
@@ -91,13 +74,13 @@ def _is_settled(term: Term, analysis: Solved) -> bool:
 
 
 #: sample, conditions broken there, the cause that is an unintended constant, and that constant
-_Best = tuple[_Sample | None, Sequence[_Cause], _Cause | None, Stored | None]
+_Best = tuple[Sample | None, Sequence[_Cause], _Cause | None, Stored | None]
 
 
 class _Evidence(NamedTuple):
     """Evidence for one term: a sample, the broken condition, the constant behind it. `baked`: an unintended one."""
 
-    sample: _Sample | None
+    sample: Sample | None
     cause: _Cause | None
     constant: Stored | None
     baked: bool
@@ -115,21 +98,12 @@ class _Restrictions:
         self.analysis, self.lowered, self.baked = analysis, analysis.lowered, Baked(analysis)
         self._evidence: dict[Cond, _Evidence] = {}
         self._repaired: dict[Cond, tuple[Repair, ...]] = {}
-        #: size of the conditions that may still be evaluated at samples; beyond, terms have none
-        self._left = budget.MAX_AROUND_WORK
-        self._cost = sum(c.size for c in analysis.accepted.conds)
         self._shared: dict[tuple[str, int], tuple[str, int]] = {}
         contract = analysis.contract
         self.engine, self.repairs = analysis.prover.engine, Repairs(analysis.lowered, analysis.request)
-        self.checker = Checker(analysis.stated, analysis.facts, analysis.accepted)
-        self.present = [ge(d, 1) for d in analysis.symbols.values()]
-        conds = [t.cond for t in (*contract.usual, *contract.assumed)]
-        usual = SizeFinder([*conds, *self.present]).some()
-        #: sizes of all inputs at which the model runs, of inputs that are not empty where it runs on such
-        self.runs = usual or SizeFinder(conds).some() or analysis.completed({}) or {}
-        self.is_usual = usual is not None
-        self.beside = [*conds, *(self.present if usual else ())]
-        self.near = SizeFinder(self.beside)
+        self.samples = Samples(analysis)
+        scope = contract.usual.whole
+        self._given = Simplifier([*scope.sizes, *scope.fits])
 
     def finding(self, term: Term) -> Finding:
         """The finding of one term: a warning if an unintended constant causes it."""
@@ -142,44 +116,105 @@ class _Restrictions:
         if sample is not None and not self.analysis.violations_at(
             sample.runs
         ):  # what terms leave open, numbers decide
-            notes = tuple(end.text(term.symbols) for end in (sample, *self._other_ends(term, sample)))
+            notes = tuple(end.text(term.symbols) for end in (sample, *self.samples.other_ends(term, sample)))
             runs, fails = self._pairs(sample.runs), self._pairs(sample.fails)
         if cause is None:
-            title = _title(code, term)
-            return Finding(code, title, nodes=term.nodes, notes=notes, runs=runs, fails=fails)
+            title, condition = (
+                _title(code, term),
+                str(term) if code == "SS404" and is_short(str(term)) else "",
+            )
+            return Finding(
+                code, title, nodes=term.nodes, notes=notes, runs=runs, fails=fails, condition=condition
+            )
         tied = is_short(term.text) and (_is_tie(term) or self.baked.few_sizes(cause.cond))
         found = self._repairs(term, cause) if code != "SS403" or tied else ()
         if code == "SS403" and term.kind != "equality":
             found = tuple(r for r in found if r.edit.cost == 1)
         if code == "SS403" and found:  # no limit of what the model is for: an edit takes it away
             code = "SS402" if term.kind == "equality" else "SS404"
-        origin = self.analysis.stated[cause.number].origin
+        entry, origin = self._entry(cause), self.analysis.stated[cause.number].origin
         same = [c.origin.node for c in term.constraints if c.origin.rule == origin.rule and c.origin.node]
         alone = set(same) <= {origin.node}
-        rule = rule_text(self._entry(cause), self.lowered) if alone else origin.rule
         meant = code in ("SS402", "SS403") or constant is None
         behind = None if meant or constant is None else constant.site
-        sides = sides_of(self._entry(cause), self.lowered, behind)
+        one = stored_side(sides(entry, self.lowered))
+        rule = rule_text(entry, self.lowered) if alone else origin.rule
+        if one is not None:
+            rule = stored_text(one, entry, self.lowered)
+            behind = behind or Site(one.source.tensor, one.source.axis)
+        elif "max(" in rule:
+            rule = origin.rule
+        named = self.baked.named(constant, cause.cond)
+        culprits = [*self._targets(entry, constant), *([one.source.tensor] if one is not None else [])]
+        culprits = culprits or [named] * bool(named)
+        export = code != "SS403" and constant is not None and constant.data and named and not found
+        made = self._made(entry, sample.runs, term.symbols) if runs and sample is not None else ()
         return Finding(
             code,
-            _title(code, term),
+            _title(code, term, culprits),
             origin.node,
             origin.op_type,
             tuple(dict.fromkeys((*term.nodes, origin.node))),
-            operand_rows(sides, self.lowered),
+            self._rows(sides_of(entry, self.lowered, behind), entry, code),
             notes=(
                 f"{rule}{_others_text(origin.node, same, term.nodes)}",
+                *made,
                 *notes,
+                *(export_note(term.symbols, named) if export else ()),
             ),
-            help=self._help(term, cause, constant, found) if code != "SS403" else "",
+            help=self._help(term, found, sample) if code != "SS403" else "",
             runs=runs,
             fails=fails,
-            constants=() if meant else tuple(filter(None, [self.baked.named(constant, cause.cond)])),
+            constants=() if meant else tuple(filter(None, [named])),
+            condition=str(term) if code == "SS404" and is_short(str(term)) else "",
         )
+
+    def _targets(self, entry: Entry, constant: Stored | None) -> Iterator[str]:
+        """The constant targets of a Reshape behind the condition that merge or fix axes of its input."""
+        if entry.node is None:
+            return
+        place = Failure(self.lowered, entry.node, entry.prefix, {}, entry)
+        sources = [(s.source.node, s.source.prefix) for s in place.sides if not s.is_stored]
+        for node, prefix in dict.fromkeys([(entry.node, entry.prefix), *sources]):
+            held = "" if node is None else place.target_of(node, prefix)
+            if node is not None and held and (constant is None or constant.data or node is not entry.node):
+                yield f"{prefix}{node.label}'s target {held}"
+
+    def _rows(self, sites: Sequence[Site], entry: Entry, code: str) -> tuple[Operand, ...]:
+        """Operands with their shapes at usual sizes. The sizes that the condition compares rest on nothing else."""
+        compared = {(s.tensor, s.axis) for s in sites_of(entry, self.lowered)}
+        rows = operand_rows(sites, self.lowered)
+        if code == "SS403":  # which is seldom shown, and not worth the search for short forms
+            return rows
+        return tuple((name, self._shape(name, compared) or shape, origin) for name, shape, origin in rows)
+
+    def _shape(self, tensor: str, compared: Collection[tuple[str, int | None]]) -> str:
+        given = given_shape(tensor, self.lowered, {})
+        if (
+            given is None
+            or tensor not in self.lowered.shapes
+            or len(given) != len(self.lowered.shapes[tensor])
+        ):
+            return ""
+        readable = self.analysis.simple_shapes
+        dims = [
+            self._given.dim(d) if (tensor, axis) in compared else readable.usual_dim(d)[0]
+            for axis, d in enumerate(given)
+        ]
+        return f"[{', '.join(map(str, dims))}]"
+
+    def _made(self, entry: Entry, sizes: Sizes, names: Sequence[str]) -> tuple[str, ...]:
+        """A sentence on what the node that computes the size makes at sizes that run, if it merges sizes."""
+        if entry.node is None:
+            return ()
+        place = Failure(self.lowered, entry.node, entry.prefix, sizes, entry)
+        if place.stored_side is None:
+            return ()
+        return tuple(f"at {sizes_text(sizes, names)}, {text}" for text in islice(place.origins(), 1) if text)
 
     def empty(self, terms: Sequence[Term]) -> _Empty | None:
         """The finding if every accepted input has a dim of size 0 though no single dim must be 0, else None."""
-        if self.is_usual:
+        if self.samples.is_usual:
             return None
         facts, names = self.analysis.facts, self.analysis.symbols
         present = [ge(d, 1) for d in names.values() if facts.dim(d).terms]
@@ -208,9 +243,12 @@ class _Restrictions:
             self._repaired[term.cond] = self.repairs.of_limit(self._entry(cause), term.symbols)
         return self._repaired[term.cond]
 
-    def _help(self, term: Term, cause: _Cause, constant: Stored | None, found: Sequence[Repair]) -> str:
-        named = self.baked.named(constant, cause.cond)
-        return limit_help(term.symbols, _only_size(term), named, found)
+    def _help(self, term: Term, found: Sequence[Repair], sample: Sample | None) -> str:
+        only = _only_size(term)
+        if only is not None:
+            return limit_help({term.symbols[0]: only}, found)
+        runs = {} if sample is None or term.kind == "divisibility" else sample.runs
+        return limit_help({n: runs[n] for n in term.symbols if n in runs}, found)
 
     def evidence(self, term: Term) -> _Evidence:
         """The evidence for one term, cached."""
@@ -221,7 +259,7 @@ class _Restrictions:
             if cause is None and causes:
                 cause, constant = causes[0], self.baked.constant(self._entry(causes[0]))
             if sample is not None and cause is not None:
-                sample = self._nearest(term.cond, sample, cause.cond)
+                sample = self.samples.nearest(term.cond, sample, cause.cond)
             found = self._evidence[term.cond] = _Evidence(sample, cause, constant, baked)
         return found
 
@@ -240,7 +278,7 @@ class _Restrictions:
         """
         few = term.kind in _MAY_BE_FEW and self.baked.few_sizes(term.cond)
         found: list[tuple[tuple[bool, bool, int], _Best]] = []
-        for sample in islice(self._samples(term), _SAMPLES if few else 1):
+        for sample in islice(self.samples.of(term), _SAMPLES if few else 1):
             causes = self._causes(term, sample)
             cause, constant = own = self._baked(term, causes, sample, False)
             if cause is None and few:
@@ -254,84 +292,14 @@ class _Restrictions:
         causes = self._causes(term, None)
         return None, causes, *self._baked(term, causes, None, few)
 
-    # ------------------------------------------------------------------ sizes that show it
-
-    def _samples(self, term: Term) -> Iterator[_Sample]:
-        """Samples for a term: pairs of accepted and rejected sizes close to each other. Those that break fewest
-        conditions come first.
-
-        Where several nodes fail, the first of them need not be the one that needs the term.
-        """
-        found, looked_at = self._failing(term), list[_Sample]()
-        for sample in islice(found, MAX_SAMPLES):
-            looked_at.append(sample)
-            if len(self.checker.broken(sample.fails)) == 1:
-                break
-        yield from sorted(looked_at, key=lambda s: len(self.checker.broken(s.fails)))
-        yield from found
-
-    def _failing(self, term: Term) -> Iterator[_Sample]:
-        if term.cond.size > MAX_SIZE or not self.runs or self._left <= 0 or not self._runs(self.runs):
-            return
-        runs = self._alike(term)
-        alone = self.near.breaking(term.cond, runs)
-        near = around(runs, [n for n in term.symbols if n in runs])
-        for fails in chain([{**runs, **alone}] if alone else [], near):
-            if term.cond.evaluate(fails) is False and not self._runs(fails):
-                yield _Sample(nearer(runs, fails, lambda at, _: self._runs(at)), fails)
-
-    def _nearest(self, cond: Cond, sample: _Sample, cause: Cond | None = None) -> _Sample:
-        """The sample with the rejected size moved as close as possible to the accepted one. Other conditions can be
-        broken too.
-        """
-        changed = [n for n in sample.fails if sample.runs[n] != sample.fails[n]]
-        if len(changed) != 1:
-            return sample
-        (name,) = changed
-        runs, fails = sample.runs[name], sample.fails[name]
-        step = 1 if fails > runs else -1
-        for size in islice(range(runs + step, fails, step), MAX_SAMPLES):
-            at = {**sample.fails, name: size}
-            broken = [b.cond for b in self.checker.broken(at)] if cond.evaluate(at) is False else []
-            if broken and (cause is None or cause in broken):
-                return _Sample(sample.runs, at)
-        return sample
-
-    def _other_ends(self, term: Term, sample: _Sample) -> Iterator[_Sample]:
-        """Samples for the other bounds of a term, for example the lower one of a range."""
-        parts = term.cond.args if term.cond.kind == "and" else ()
-        for part in (p for p in parts if p.evaluate(sample.fails) is not False):
-            others = [*(c for c in self.beside if c is not term.cond), *parts]
-            runs = dict(sample.runs)
-            fails = SizeFinder(others, self.near.engine).breaking(part, runs)
-            if fails is not None and not self._runs(fails):
-                yield self._nearest(part, _Sample(nearer(runs, fails, lambda at, _: self._runs(at)), fails))
-
-    def _alike(self, term: Term) -> dict[str, int]:
-        """Accepted sizes of all inputs, equal ones for a term's symbols if that is accepted. If a term's sizes differ
-        widely, equal sizes if these are accepted.
-        """
-        own = {n: self.runs[n] for n in term.symbols if n in self.runs}
-        unlike = len(own) > 1 and max(own.values()) > 16 * max(min(own.values()), 1)
-        for size in range(1, budget.MAX_AHEAD) if unlike else ():
-            self._left -= term.cond.size
-            sizes = {**self.runs, **dict.fromkeys(own, size)}
-            if self._left < 0 or (term.cond.evaluate(sizes) is True and self._runs(sizes)):
-                return self.runs if self._left < 0 else sizes
-        return self.runs
-
-    def _runs(self, sizes: Sizes) -> bool:
-        self._left -= self._cost
-        return not self.checker.broken(sizes)
-
     # ------------------------------------------------------------------ who needs it
 
-    def _causes(self, term: Term, sample: _Sample | None) -> list[_Cause]:
+    def _causes(self, term: Term, sample: Sample | None) -> list[_Cause]:
         """Requirements of nodes that fail at the rejected sizes of the sample. Those equal to it or over the same
         symbols come first.
         """
         if sample is not None:
-            conds = [b.cond for b in self.checker.broken(sample.fails)]
+            conds = [b.cond for b in self.samples.checker.broken(sample.fails)]
         else:
             own = set(term.numbers)
             conds = [c for c, numbers in self.analysis.accepted.conds.items() if own.intersection(numbers)]
@@ -350,7 +318,7 @@ class _Restrictions:
         return sorted(found, key=far)
 
     def _baked(
-        self, term: Term, causes: Sequence[_Cause], sample: _Sample | None, whole: bool
+        self, term: Term, causes: Sequence[_Cause], sample: Sample | None, whole: bool
     ) -> tuple[_Cause | None, Stored | None]:
         """The requirement that comes from an unintended constant, and that constant. (None, None) for natural restrictions.
 
@@ -370,7 +338,7 @@ class _Restrictions:
                 return cause, constant
         return None, None
 
-    def _end(self, term: Term, entry: Entry, sample: _Sample | None) -> Stored | None:
+    def _end(self, term: Term, entry: Entry, sample: Sample | None) -> Stored | None:
         """The constant end of a Slice that causes an upper bound."""
         if term.kind != "range" or len(term.symbols) != 1 or sample is None:
             return None
@@ -395,19 +363,21 @@ def _only_size(term: Term) -> int | None:
     return size if size > 0 and term.symbols[0] in (rest.name, (-rest).name) else None
 
 
-def _title(code: str, term: Term) -> str:
+def _title(code: str, term: Term, culprits: Sequence[str] = ()) -> str:
+    """Title of a finding: the cause if one is known, and otherwise the condition."""
+    names = listed(term.symbols)
+    verb = "is" if len(term.symbols) == 1 else "are"
     if code == "SS401":
-        return f"`{term.symbols[0]}` is declared dynamic, but the model runs only at {term.symbols[0]} = {_only_size(term)}"
-    names, text = ", ".join(f"`{s}`" for s in term.symbols), term.text
-    declared = f"{names} {'is' if len(term.symbols) == 1 else 'are'} declared dynamic"
-    if not is_short(text):
-        limited = (
-            f"{declared}, but the model runs at few sizes"
-            if code == "SS404"
-            else f"the model does not run at every size of {names}"
-        )
-        return f"{limited}: the condition is too long to read here"
-    return f"{declared}, but the model runs only with {text}" if code == "SS404" else requirement_text(text)
+        return f"{names} is declared dynamic, but only {names} = {_only_size(term)} runs"
+    if code == "SS404":
+        what = "fix" if term.kind in ("equality", "alternative", "other") else "limit"
+        what += ("e" * (what == "fix") + "s") * (len(culprits) == 1)
+        them = "it" if len(term.symbols) == 1 else "them"
+        cause = f"{listed(culprits)} {what} {them}" if culprits else "few sizes run"
+        return f"{names} {verb} declared dynamic, but {cause}"
+    if not is_short(str(term)):
+        return f"the model does not run at every size of {names}"
+    return requirement_text(term.text) + (f" for {', '.join(term.assumptions)}" if term.scope else "")
 
 
 def _others_text(first: str, same: Collection[str], nodes: Sequence[str]) -> str:

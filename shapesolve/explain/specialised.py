@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..expr import Dim, eq, symbol
@@ -10,11 +11,12 @@ from ..lower.records import Entry
 from ..propagate.constraint import Constraint
 from ..propagate.log import need
 from .baked import Baked, Stored
+from .failure import Failure, stored_text
 from .finding import Finding, Operand
 from .limits import MAX_LISTED
 from .operands import sides_of
 from .repair import Repair, Repairs
-from .wording import limit_help, operand_rows, rule_text
+from .wording import export_note, limit_help, operand_rows, rule_text
 
 if TYPE_CHECKING:
     from .solved import Solved
@@ -47,7 +49,7 @@ def findings(analysis: Solved) -> Iterator[Finding]:
         if to.terms and name in analysis.walk.state.unnamed:
             continue  # nobody declared it as a size of its own
         if to.terms:
-            title = f"`{name}` is declared as a dim of its own, but the model runs only with {name} == {to}"
+            title = f"{name} is declared as an independent dim, but must equal {to}"
             found = repairs.of_limit(fixed.entry, [name])
             advice = ". Or: ".join(map(str, found)) or f"declare the dim as {to}"
             sides = _sides(fixed, None, analysis)
@@ -55,11 +57,14 @@ def findings(analysis: Solved) -> Iterator[Finding]:
                 "SS402", title, first.node, first.op_type, fixed.nodes, sides, notes=reasons, help=advice
             )
             continue
-        title = f"`{name}` is declared dynamic, but the model runs only at {name} = {to}"
+        title = f"{name} is declared dynamic, but only {name} = {to} runs"
         if not to.const:
-            title = f"`{name}` must be 0: the model runs on empty inputs only"
+            title = f"{name} must be 0: the model runs only on empty inputs"
         found = repairs.of_limit(fixed.entry, [name])
         is_feature = not found and baked.is_feature(fixed.entry, name, to.const)
+        named = baked.named(fixed.constant, fixed.entry.cond)
+        if named and fixed.constant is not None and fixed.constant.data and not found and not is_feature:
+            reasons += export_note([name], named)
         yield Finding(
             "SS405" if is_feature else "SS401",
             title,
@@ -69,7 +74,7 @@ def findings(analysis: Solved) -> Iterator[Finding]:
             _sides(fixed, fixed.constant, analysis),
             notes=reasons,
             help=_help(fixed, is_feature, found, baked),
-            constants=tuple(filter(None, [baked.named(fixed.constant, fixed.entry.cond)])),
+            constants=tuple(filter(None, [named])),
         )
 
 
@@ -111,17 +116,26 @@ def _sides(fixed: _Fixed, constant: Stored | None, analysis: Solved) -> tuple[Op
 
 def _reasons(fixed: _Fixed, analysis: Solved) -> tuple[str, ...]:
     """Texts of the conditions that fix a dim, the last one first. The rest is counted."""
-    rules = [rule_text(entry, analysis.lowered) for entry in fixed.entries]
-    found = [(c, rule) for c, rule in zip(fixed.causes, rules, strict=True) if c.origin.node]
-    texts = list(dict.fromkeys(f"{c.origin.node} needs {c.cond}: {rule}" for c, rule in found))
-    texts.reverse()
+    texts: dict[str, None] = {}
+    for cause, entry in reversed([*zip(fixed.causes, fixed.entries, strict=True)]):
+        if not cause.origin.node or entry.node is None:
+            continue
+        place = Failure(analysis.lowered, entry.node, entry.prefix, {fixed.name: fixed.to.const}, entry)
+        stored = place.stored_side
+        rule = (
+            rule_text(entry, analysis.lowered)
+            if stored is None
+            else stored_text(stored, entry, analysis.lowered)
+        )
+        texts[f"{cause.origin.node}: {rule}"] = None
+        texts.update(dict.fromkeys(filter(None, islice(place.origins(), 1))))
     rest = len(texts) - MAX_LISTED
-    return (*texts[:MAX_LISTED], *((f"and {rest} conditions more of this kind",) if rest > 0 else ()))
+    return (*islice(texts, MAX_LISTED), *((f"and {rest} conditions more of this kind",) if rest > 0 else ()))
 
 
 def _help(fixed: _Fixed, is_feature: bool, found: Sequence[Repair], baked: Baked) -> str:
     if not fixed.to.const and not found:
         return f"{fixed.causes[-1].origin.node} fails for every other size: start there"
     if is_feature:
-        return f"declare `{fixed.name}` as {fixed.to}"
-    return limit_help([fixed.name], fixed.to.const, baked.named(fixed.constant, fixed.entry.cond), found)
+        return f"declare {fixed.name} as {fixed.to}"
+    return limit_help({fixed.name: fixed.to.const}, found)

@@ -138,7 +138,8 @@ def origin_text(tensor: str, lowered: Lowered) -> str:
     alias = lowered.walk.state.aliases.get(tensor)
     if alias is not None:
         return f"given as {alias[0]}"
-    value = lowered.values.get(tensor)
+    known = lowered.walk.state.tensors.get(tensor)
+    value = known.value if isinstance(known, Tensor) else None
     computed = any(isinstance(e, Dim) and e.terms for e in (value.elems or () if value is not None else ()))
     return "set by the loop" if computed else "initializer"
 
@@ -307,23 +308,31 @@ def breaking_text(
     return f"{origin.node} ({origin.rule})" + (f" would get {' and '.join(seen)}" if seen else "")
 
 
-def limit_help(names: Sequence[str], size: int | None, constant: str, repairs: Sequence[Repair]) -> str:
-    """Help text for dims that run at few sizes. It has tested edits, else an edit that frees the dims, and a declaration.
+def limit_help(sizes: Mapping[str, int], repairs: Sequence[Repair]) -> str:
+    """Help text for dims that run at few sizes: tested edits, or else a declaration.
 
     Args:
-        names: the dims.
-        size: the only one that runs, where there is but one.
-        constant: the stored tensor that holds the size, if one is known.
-        repairs: edits with which nothing restricts the dims.
+        sizes: The dims, with sizes at which the model runs.
+        repairs: Edits with which nothing restricts the dims.
     """
-    declare = f"declare `{names[0]}` as {size}" if size is not None else ""
+    by_size: dict[int, list[str]] = {}
+    for name, size in sizes.items():
+        by_size.setdefault(size, []).append(name)
+    declare = ", ".join(f"{' and '.join(names)} as {size}" for size, names in by_size.items())
     if repairs:
         edits = ". Or: ".join(map(str, repairs))
-        return f"{edits}, or {declare}" if declare and all(r.derives for r in repairs) else edits
-    many = "sizes" if len(names) == 1 else "sizes of each"
-    free = f"export at two {many} and run `shapesolve generalize` on both files"
-    if size == 1:
-        free = f"try `shapesolve free --dim {names[0]}`, or {free}"
-    if constant:
-        free = f"if {constant} got its size from the example, {free}"
-    return f"{declare}, or, {free}" if declare and constant else f"{declare}, or {free}" if declare else free
+        return f"{edits}, or declare {declare}" if declare and all(r.derives for r in repairs) else edits
+    return f"declare {declare}" if declare else ""
+
+
+def export_note(names: Sequence[str], constant: str) -> tuple[str, ...]:
+    """A note on `generalize`, for dims limited by a constant that holds a size of the export."""
+    return (
+        f"{constant} holds a size of the export; with a second export at another size,"
+        f" `shapesolve generalize` may make {listed(names)} dynamic",
+    )
+
+
+def listed(names: Sequence[str]) -> str:
+    """``a, b and c``."""
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))

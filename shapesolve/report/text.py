@@ -45,7 +45,7 @@ def report_lines(
     yield ()
     yield from contract_lines(analysis, exact=exact)
     yield ()
-    yield from summary_lines(analysis)
+    yield from summary_lines(analysis, _beyond_contract(analysis.findings), brief=True)
 
 
 def model_name(analysis: Analysis) -> str:
@@ -277,8 +277,20 @@ def constraint_lines(rows: Sequence[Constraint]) -> Iterator[Printed]:
         )
 
 
-def summary_lines(analysis: Analysis, shown: Sequence[Finding] | None = None) -> Iterator[Printed]:
-    """Number of findings by severity, then each finding."""
+def _beyond_contract(findings: Iterable[Finding]) -> list[Finding]:
+    """The findings that say more than a row of the contract, which stands above them."""
+    return [f for f in findings if (f.code != "SS403" and not f.usual) or _names_operand(f)]
+
+
+def _names_operand(finding: Finding) -> bool:
+    """True if the first note is about an operand, such as a stored table."""
+    return any(note.startswith(f"{name} ") for note in finding.notes[:1] for name, _, _ in finding.operands)
+
+
+def summary_lines(
+    analysis: Analysis, shown: Sequence[Finding] | None = None, *, brief: bool = False
+) -> Iterator[Printed]:
+    """Number of findings by severity, then each finding. If `brief`, below a contract: conditions are not repeated."""
     found = analysis.findings if shown is None else shown
     if not found:
         yield line(("dim", "findings".ljust(_LABEL)), ("good", "none"))
@@ -288,7 +300,10 @@ def summary_lines(analysis: Analysis, shown: Sequence[Finding] | None = None) ->
     yield line(("dim", "findings".ljust(_LABEL)), (worst, counted(counts)))
     for finding in found:
         yield ()
-        yield from finding_lines(finding)
+        if brief and finding.code == "SS403":
+            yield line((finding.severity, f"{finding.severity}[{finding.code}]"), f": {finding.notes[0]}")
+        else:
+            yield from finding_lines(finding, conditions=not brief)
 
 
 def closing_line(sifted: Sequence[Sifted], unusable: int = 0) -> Printed:
@@ -325,7 +340,7 @@ def findings_text(findings: Iterable[Finding]) -> str:
     return "\n\n".join(plain(finding_lines(f)) for f in findings)
 
 
-def finding_lines(finding: Finding) -> Iterator[Printed]:
+def finding_lines(finding: Finding, *, conditions: bool = True) -> Iterator[Printed]:
     """One finding: code and title, place, operands, the steps that lead to it, notes, help."""
     yield line(
         (finding.severity, f"{finding.severity}[{finding.code}]"),
@@ -342,6 +357,8 @@ def finding_lines(finding: Finding) -> Iterator[Printed]:
             yield line(("dim", "   |"))
         for i, step in enumerate(finding.steps, 1):
             yield line(("dim", f"  {i:>2}  "), step.text)
+    if finding.condition and conditions:
+        yield line(("dim", "   = "), f"requires {finding.condition}")
     for note in finding.notes:
         yield line(("dim", "   = "), note)
     if finding.help:

@@ -17,11 +17,13 @@ class Roles(NamedTuple):
         alike: Groups of names with the same role, such as height and width.
         divisors: For each name, the numbers that some shape divides it by.
         usual: Conditions that preferred sizes satisfy.
+        batch: Names of batch sizes, which stay 1 if possible.
     """
 
     alike: tuple[tuple[str, ...], ...] = ()
     divisors: Mapping[str, frozenset[int]] = {}
     usual: tuple[Cond, ...] = ()
+    batch: frozenset[str] = frozenset()
 
 
 NO_ROLES = Roles()

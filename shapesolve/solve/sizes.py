@@ -58,6 +58,7 @@ class SizeFinder:
         self.conds = list(dict.fromkeys(conds))
         self.names = tuple(dict.fromkeys(sorted(_names(self.conds)) if names is None else names))
         self.judge, self.roles, self.floor = judge, roles, floor
+        self._left = 4 * budget.MAX_QUERIES  # times that one search completes sizes by the solver
         self.engine = engine or Engine(budget.CHEAP_RLIMIT)
         self.links = by_symbol(self.conds)
         self._failed: tuple[Model | None, list[Cond]] = (None, self.conds)
@@ -132,14 +133,20 @@ class SizeFinder:
             return full
         names = [n for n in self.names if n not in part]
         left = _at(self.conds, part)
-        if not names or left is None:
+        if not names or left is None or self._left <= 0:
             return None
+        self._left -= 1
         for group in self.roles.alike:
             if len({full[n] for n in group}) == 1 and not {*group} & part.keys():
-                given = {**part, **{n: full[n] for n in group}}
-                equal = next(self._along(group, given, "both"), None)
-                if equal is not None:
-                    return equal
+                for given in (full, {**part, **{n: full[n] for n in group}}):
+                    equal = next(self._along(group, given, "both"), None)
+                    if equal is not None:
+                        return equal
+        batch = {n: full[n] for n in names if n in self.roles.batch}
+        if 0 < len(batch) < len(names):
+            found = self.completed({**part, **batch})
+            if found is not None:
+                return found
         for least in sorted({max(self.floor, 1), self.floor}, reverse=True):
             bounds = [ge(symbol(n), min(least, full[n])) for n in names]
             found = SizeFinder([*left, *bounds], self.engine).near({n: full[n] for n in names})
@@ -157,13 +164,14 @@ class SizeFinder:
             start: Requested sizes.
             side: Whether sizes may only grow (`above`), only shrink (`below`), or both.
         """
-        found = self.completed(start)
-        if found is not None:
-            return found
+        self._left = 4 * budget.MAX_QUERIES
         if self.roles.usual:
-            usual = self.with_(self.roles.usual).nearest(start, side)
-            if usual is not None:
-                return usual
+            usual = self.with_(self.roles.usual)
+            found = usual.completed(start) or self.completed(start) or usual.nearest(start, side)
+        else:
+            found = self.completed(start)
+        if found is not None:
+            return self._rounded_beside(found, start)
         groups = [tuple(n for n in group if n in start) for group in self.roles.alike]
         groups = [group for group in groups if len(group) > 1]
         equal = [group for group in groups if len({start[n] for n in group}) == 1]
@@ -182,6 +190,15 @@ class SizeFinder:
             if tied:
                 return min(tied, key=lambda sizes: self._rank(sizes, start))
         return self._together(tuple(start), start, side, ())
+
+    def _rounded_beside(self, found: Model, start: Sizes) -> Model:
+        """The sizes, with those that are not in `start` rounded."""
+        for name in found.keys() - start.keys():
+            others = {n: size for n, size in found.items() if n != name}
+            conds = [c for c in _at(self.conds, others) or () if name in c.free]
+            if conds:
+                found = self._rounded((name,), found, conds, found, "both")
+        return found
 
     def next(self, name: str, at: Sizes, step: int = 1) -> Model | None:
         """Return the first accepted sizes with `name` from `at[name]` on, upwards or (`step` -1) downwards.

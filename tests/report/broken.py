@@ -353,6 +353,13 @@ CASES: dict[str, tuple[onnx.ModelProto, tuple[str, ...]]] = {
         model("g (float[batch, m] a, float[batch, n] b) => (y) { [sum] y = Add(a, b) }"),
         (),
     ),
+    "usual_broadcast": (
+        model(
+            """g (float[p] past, float[s] new, float[t] mask) => (y) {
+            [join] all = Concat<axis: int = 0>(past, new) [scale] y = Mul(all, mask) }"""
+        ),
+        (),
+    ),
     "bound_by_assumption": (
         model("g (float[batch, d_model] x) => (y) { [bias] y = Add(x, b) }", b=[64]),
         (),

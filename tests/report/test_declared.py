@@ -57,7 +57,7 @@ def test_a_size_of_the_example_that_was_left_is_told_and_written_anew() -> None:
     (finding,) = [f for f in a.diagnostics if f.code == "SS102"]
     assert finding.title == "u[1] is declared as 5, but its size is `horizon`"
     assert finding.notes == (
-        "they agree only where horizon == 5",
+        "they agree only if horizon == 5",
         "the same holds for 2 more tensors",
         "onnxruntime lets tensors share memory whose declared shapes are equal: a run at other sizes may fail",
     )

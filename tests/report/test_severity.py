@@ -43,7 +43,7 @@ def test_a_table_of_positions_beside_a_class_token_is_a_size_of_the_example() ->
         f for f in shapesolve.analyze(parsed(text, **tables)).diagnostics if f.severity == "warning"
     ]
     assert finding.code == "SS404"
-    assert "64 <= h <= 67" in finding.title
+    assert "64 <= h <= 67" in finding.condition
     assert "[1, 1]" not in finding.help
 
 

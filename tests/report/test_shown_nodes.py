@@ -53,7 +53,7 @@ def test_of_nodes_in_a_chain_one_is_shown_that_fails_where_only_this_size_is_ano
     a = ss.analyze(_chained(first, second, turned))
     for f in (f for f in a.diagnostics if f.code == "SS401"):
         runs = dict(f.runs) or a._solved.completed({"batch": 1}) or a._solved.completed({})
-        (name,) = (n for n in a.symbols if f.title.startswith(f"`{n}` is"))
+        (name,) = (n for n in a.symbols if f.title.startswith(f"{n} is"))
         others = [{**runs, name: runs[name] + k} for k in (1, -1, 2, 3, 9)]
         assert f.node in {
             v.constraint.node for o in others for v in a._solved.violations_at(o) if v.constraint
