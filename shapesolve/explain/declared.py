@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ..solve.ambiguity import StaleShape, sharing_memory
 from ..solve.contract.contract import text_of
 from .finding import Finding
-from .limits import MAX_READ
+from .limits import MAX_SHORT
 from .solving import opposed_by
 from .wording import is_short
 
@@ -54,7 +54,7 @@ def _help(analysis: Solved, stale: StaleShape) -> str:
     site = stale.rows[0].origin.sites[0]
     shape = analysis.simple_shapes.get(site.tensor)
     size = "" if shape is None else str(shape[site.axis or 0])
-    if not size or len(size) > MAX_READ:
+    if not size or len(size) > MAX_SHORT:
         return f"remove the declared shape of {site.tensor}"
     return f"declare {site.tensor}[{site.axis}] as {size}"
 

@@ -20,7 +20,7 @@ from ..solve.groups import members, text_of
 from ..solve.simplify import Simplifier
 from . import declared, restriction, specialised
 from .finding import CODES, Conflict, Finding, Severity
-from .limits import MAX_FOR_LIMITS, MAX_LISTED, MAX_READ
+from .limits import MAX_FOR_LIMITS, MAX_LISTED
 from .names import unknown_operators
 from .operands import SiteTracer, sides_of
 from .wording import is_short, operand_rows, quoted_conditions
@@ -369,9 +369,10 @@ def _ambiguities(analysis: Solved) -> Iterator[Finding]:
             if left is right:
                 continue  # they differ outside of the scope only
             limited = f", {heading(scope.fits)}" if scope.fits else ""
-            title = f"{left} and {right} are broadcast: they must be equal, or one of them 1{limited}"
+            if is_short(f"{left}{right}") and "broadcast(" not in f"{left}{right}":
+                title = f"{left} and {right} are broadcast: they must be equal, or one of them 1{limited}"
             suggestion, notes = f"{left} == {right}", ()
-            rows = rows if all(len(shape) <= MAX_READ for _, shape, _ in rows) else ()
+            rows = () if any("broadcast(" in shape for _, shape, _ in rows) else rows
         may_be = _may_be_assumed(suggestion, analysis)
         yield Finding(
             "SS301",

@@ -30,7 +30,7 @@ def test_the_display_says_what_was_found() -> None:
     text = ss.analyze(ROOT / "examples/attention.onnx")._repr_html_()
     assert "[batch, seq, 64]" in text
     assert "total_seq == past_seq + seq" in text
-    assert "SS303" in text
+    assert "SS301" in text
     assert "no conflicts" in text
     assert "http" not in text.replace('xmlns="http://www.w3.org/2000/svg"', "")  # the name of the format
 
