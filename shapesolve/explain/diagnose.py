@@ -371,7 +371,8 @@ def _ambiguities(analysis: Solved) -> Iterator[Finding]:
             limited = f", {heading(scope.fits)}" if scope.fits else ""
             if is_short(f"{left}{right}") and "broadcast(" not in f"{left}{right}":
                 title = f"{left} and {right} are broadcast: they must be equal, or one of them 1{limited}"
-            suggestion, notes = f"{left} == {right}", ()
+                notes = ()
+            suggestion = f"{left} == {right}"
             rows = () if any("broadcast(" in shape for _, shape, _ in rows) else rows
         may_be = _may_be_assumed(suggestion, analysis)
         yield Finding(

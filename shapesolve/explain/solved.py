@@ -320,18 +320,15 @@ class Solved:
     @cached_property
     def roles(self) -> Roles:
         """How the model uses the sizes of its inputs."""
-        from ..solve.roles import Roles, divisors_of, interchangeable
+        from ..solve.roles import find_roles
 
-        conds = [t.cond for t in self.contract.terms]
-        batch = frozenset(n for n in self.symbols if "batch" in n.lower())
         shapes = [known.shape for known in self.inputs.values() if isinstance(known, Tensor) and known.shape]
-        first = frozenset(d.name for shape in shapes for d in shape[:1] if len(shape) > 1 and d.name)
-        groups = dict.fromkeys(tuple(d.name for d in shape[1:] if d.name in self.symbols) for shape in shapes)
-        alike = [group for names in groups for group in interchangeable([n for n in names if n], conds)]
         tensors = (t for t in self.walk.state.tensors.values() if isinstance(t, Tensor))
         dims = dict.fromkeys(d for t in tensors for d in t.shape or () if d.terms)
         usual = self.contract.usual.whole
-        return Roles(tuple(alike), divisors_of(dims), usual.fits + usual.equal, batch or first)
+        return find_roles(
+            self.contract.terms.cond, shapes, tuple(self.symbols), dims, usual.fits + usual.equal
+        )
 
     def completed(self, sizes: Mapping[str, int]) -> dict[str, int] | None:
         """Accepted sizes of all inputs that include these; None if none were found."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from ..expr import Cond, Dim, symbol
+from ..expr import Cond, Dim, Shape, symbol
 from ..expr.traverse import atoms_of
 from .cone_of_influence import by_symbol
 
@@ -27,6 +27,21 @@ class Roles(NamedTuple):
 
 
 NO_ROLES = Roles()
+
+
+def find_roles(
+    conds: Sequence[Cond],
+    inputs: Sequence[Shape],
+    names: Sequence[str],
+    dims: Iterable[Dim],
+    usual: tuple[Cond, ...],
+) -> Roles:
+    """Return the roles of the names of a model with these conditions, input shapes, and sizes of all tensors."""
+    batch = frozenset(n for n in names if "batch" in n.lower())
+    first = frozenset(d.name for shape in inputs for d in shape[:1] if len(shape) > 1 and d.name)
+    groups = dict.fromkeys(tuple(d.name for d in shape[1:] if d.name in names) for shape in inputs)
+    alike = [group for found in groups for group in interchangeable([n for n in found if n], conds)]
+    return Roles(tuple(alike), divisors_of(dims), usual, batch or first)
 
 
 def interchangeable(names: Sequence[str], conds: Sequence[Cond]) -> list[tuple[str, ...]]:
