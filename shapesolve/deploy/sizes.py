@@ -6,7 +6,7 @@ Whatever is returned was asked of `Analysis.check_inputs` first. Candidates come
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from math import prod
 from typing import TYPE_CHECKING
@@ -261,7 +261,7 @@ class Sizes:
         empty = {n: 0 for n in caches if n not in self.fixed}
         with suppress(NoSizes):
             return Sizes(self.analysis, {**self.fixed, **empty}, least=self.least, also=self.also).nearest(
-                {n: size for n, size in sizes.items() if n not in empty}
+                {n: size for n, size in (self._first_try() | self.likely).items() if n not in empty}
             )
         return None
 
@@ -271,10 +271,19 @@ class Sizes:
         shapes = [list(self._declared(name)) for name in self.analysis.inputs]
         first = {shape[0].name for shape in shapes if len(shape) > 1}
         batch = {n for n in self.names if "batch" in n.lower()} or first
-        flat = {d.name for shape in shapes if len(shape) < len("NCHW") for d in shape}
-        caches = self.analysis.contract.usual.may_be_empty
-        tall = {d.name for shape in shapes for d in shape[1:]} - flat - {*caches}
+        images = [shape for shape in shapes if shapes.count(shape) == 1 and self._is_image(shape)]
+        others = {d.name for shape in shapes if not any(shape is image for image in images) for d in shape}
+        tall = {d.name for image in images for d in image[1:]} - others
         return {n: 1 if n in batch else side if n in tall else length for n in self.names}
+
+    def _is_image(self, shape: Sequence[Dim]) -> bool:
+        """True if a shape has few channels, or several sizes besides the batch that may vary."""
+        if len(shape) < len("NCHW"):
+            return False
+        caches = self.analysis.contract.usual.may_be_empty
+        varying = [d for d in shape[1:] if d.terms and d.name not in self.fixed and d.name not in caches]
+        channels = min((d.const for d in (shape[1], shape[-1]) if not d.terms), default=len(shape))
+        return len(varying) > 1 or (len(varying) > 0 and channels <= len("RGBA"))
 
     @cached_property
     def batch(self) -> frozenset[str]:

@@ -193,3 +193,21 @@ def test_part_of_the_sizes_is_refused_as_the_contract_refuses_it() -> None:
     assert a.contract.holds(part) is False
     assert a.evaluate(part).violations
     assert [v.text for v in a.evaluate(part).violations] == [term.text]
+
+
+def test_usual_sizes_follow_from_the_axis() -> None:
+    """One item, images of 224, short sequences; the length of a cache is no side of an image."""
+
+    def preferred(inputs: str, body: str = "y = Shape(x)") -> dict[str, int]:
+        text = f'<ir_version: 8, opset_import: ["": 17]> g ({inputs}) => (int64[r] y) {{ {body} }}'
+        return Sizes.usual(ss.analyze(onnx.parser.parse_model(text))).preferred()
+
+    assert preferred("float[n, 3, h, w] x") == {"n": 1, "h": 224, "w": 224}
+    assert preferred("float[n, h, w, 3] x") == {"n": 1, "h": 224, "w": 224}
+    assert preferred("float[n, 1, 32, w] x") == {"n": 1, "w": 224}
+    assert preferred("float[seq, batch, 64] x") == {"seq": 8, "batch": 1}
+    assert preferred("int64[n, seq] x, float[n, 2, past, 16] k, float[n, 2, past, 16] v") == {
+        "n": 1,
+        "seq": 8,
+        "past": 8,
+    }
