@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -60,7 +61,7 @@ def cost(
     """
     a = load(model, assume, bind)
     find(a, findings=False)
-    from ..deploy import NoSizes
+    from ..deploy import NoSizes, Sizes
     from ..deploy.cost import Cost
     from ..deploy.cost_text import bytes_in
 
@@ -73,6 +74,8 @@ def cost(
         c = Cost(a)
         if sizes:
             c.check(sizes)
+            with suppress(NoSizes):
+                sizes |= Sizes.usual(a, {n: v for n, v in sizes.items() if n in a.symbols}).following({})
             numbers = c.decided(sizes)
         if max_memory is not None:
             fit = c.fit(bytes_in(max_memory), of or _left(c, sizes, "--max-memory"), sizes, reuse=reuse)
@@ -134,4 +137,5 @@ def _show_text(
     above = [*fit_text(fit), ""] if fit is not None else []
     if fit is None and numbers.keys() & {"macs", "peak"}:
         above = [f"at {sizes_text(sizes)}"]
-    show([*map(line, above), *(row(*cells) for cells in columns(cost, numbers)), *map(line, lines)])
+    known = cost.known(sizes) if sizes else {}
+    show([*map(line, above), *(row(*cells) for cells in columns(cost, numbers, known)), *map(line, lines)])

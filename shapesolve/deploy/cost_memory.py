@@ -32,6 +32,10 @@ class Largest:
         known = [n for n in found if n is not None]
         return max(known) if len(known) == len(found) else None
 
+    def subs(self, sizes: Mapping[str, int]) -> Largest:
+        """The maximum with these sizes substituted, of the dims that may still be the largest."""
+        return largest(d.subs(sizes) for d in self.of)
+
     @property
     def dim(self) -> Dim:
         """The maximum as one dim."""

@@ -51,8 +51,14 @@ def memory_text(n: int) -> str:
     return f"{n / 1024**k:.3g} {_UNITS[k][0].upper()}iB" if k else f"{n:,} B"
 
 
-def totals(cost: Figures, numbers: Mapping[str, int]) -> list[tuple[str, str, str]]:
-    """Rows of totals: name, expression, and number if known."""
+def totals(
+    cost: Figures, numbers: Mapping[str, int], known: Mapping[str, int] | None = None
+) -> list[tuple[str, str, str]]:
+    """Rows of totals: name, expression with the `known` sizes in it, and number if known."""
+    sizes = known or {}
+
+    def at(figure: Dim | Largest) -> str:
+        return str(figure.subs(sizes) if sizes else figure)
 
     def count(name: str) -> str:
         return human(numbers[name], "").rstrip() if name in numbers else ""
@@ -62,11 +68,11 @@ def totals(cost: Figures, numbers: Mapping[str, int]) -> list[tuple[str, str, st
 
     return [
         ("parameters", f"{cost.parameters:,}", memory_text(cost.parameter_bytes)),
-        ("MACs", str(cost.macs), count("macs")),
-        ("FLOPs", str(cost.flops), count("flops")),
-        ("activations", str(cost.activation_bytes), size("activation_bytes")),
-        ("peak", str(cost.peak), size("peak")),
-        ("  reused", str(cost.peak_reused), size("peak_reused")),
+        ("MACs", at(cost.macs), count("macs")),
+        ("FLOPs", at(cost.flops), count("flops")),
+        ("activations", at(cost.activation_bytes), size("activation_bytes")),
+        ("peak", at(cost.peak), size("peak")),
+        ("  reused", at(cost.peak_reused), size("peak_reused")),
     ]
 
 
@@ -85,11 +91,13 @@ def as_text(cost: Figures) -> str:
     return "\n".join([*map("  ".join, columns(cost, {})), *left_out(cost)])
 
 
-def columns(cost: Figures, numbers: Mapping[str, int]) -> list[tuple[str, str, str]]:
+def columns(
+    cost: Figures, numbers: Mapping[str, int], known: Mapping[str, int] | None = None
+) -> list[tuple[str, str, str]]:
     """Rows of totals as columns of text: name, then the number with its meaning, or the expression."""
     rows = [
         (name, value, _MEANINGS.get(name, text) if value else text)
-        for name, text, value in totals(cost, numbers)
+        for name, text, value in totals(cost, numbers, known)
     ]
     if "peak" in numbers:
         rows.append(("memory", memory_text(cost.parameter_bytes + numbers["peak"]), "parameters + peak"))

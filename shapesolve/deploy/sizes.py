@@ -265,6 +265,17 @@ class Sizes:
             )
         return None
 
+    def following(self, sizes: Mapping[str, int]) -> dict[str, int]:
+        """Return the sizes of other names that these determine, such as total_seq = past_seq + seq."""
+        found: dict[str, int] = {}
+        for name in self.names:
+            part = {**self.fixed, **sizes, **found}
+            if name not in part:
+                low, high = (self._finder.extreme(name, sign, part) for sign in (-1, 1))
+                if low is not None and high is not None and low[name] == high[name]:
+                    found[name] = low[name]
+        return found
+
     def _first_try(self) -> dict[str, int]:
         """A size to try for each name, by its axis: of a batch, of an image, or of a sequence."""
         length, side = PREFERRED

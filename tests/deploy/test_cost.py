@@ -324,3 +324,15 @@ def test_the_command(tmp_path: Path) -> None:
     assert "parameters + peak" in done.stdout
     assert CliRunner().invoke(app, ["cost", model, "--at", "seq=16", "--max-memory", "1kB"]).exit_code == 1
     assert CliRunner().invoke(app, ["cost", model, "--max-memory", "1kB"]).exit_code == 2
+
+
+def test_given_sizes_stand_in_the_formulas_and_bring_those_that_follow() -> None:
+    unet = str(MODELS.parents[1] / "examples/unet.onnx")
+    rows = CliRunner().invoke(app, ["cost", unet, "--at", "batch=1"]).output
+    assert "batch" not in rows
+    assert "height" in rows
+    decoder = CliRunner().invoke(
+        app, ["cost", str(MODELS.parents[1] / "examples/attention.onnx"), "--at", "batch=1,seq=1,past_seq=63"]
+    )
+    assert decoder.output.startswith("at batch = 1, seq = 1, past_seq = 63, total_seq = 64\n")
+    assert "KiB  the most that is held at once" in decoder.output
