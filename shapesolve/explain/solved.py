@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Self
 from ..expr import FALSE, TRUE, Cond, Dim, eq, symbol
 from ..lazy import cached_property
 from ..lower.fixpoint import lower_model
-from ..lower.limits import MAX_BROADCAST
 from ..lower.lowered import Lowered
 from ..lower.request import Request
 from ..lower.statements import TRUTH
@@ -332,14 +331,8 @@ class Solved:
 
     def completed(self, sizes: Mapping[str, int]) -> dict[str, int] | None:
         """Accepted sizes of all inputs that include these; None if none were found."""
-        found = self._checker.completed(sizes)
-        if found is None or not self.violations_at(found):
-            return found
-        for size in range(1, MAX_BROADCAST):  # what terms leave open, numbers decide
-            alike = {**dict.fromkeys(self.symbols, size), **sizes}
-            if not self.violations_at(alike):
-                return {name: alike[name] for name in self.symbols}
-        return None
+        known = {name: size for name, size in sizes.items() if name in self.symbols}
+        return self.finder().completed(known, dict.fromkeys(self.symbols, 2))
 
     def violations_at(self, sizes: Mapping[str, int]) -> list[Violation]:
         """Requirements that these sizes break whatever the other sizes are."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..expr import Cond, Dim, all_of, eq, symbol
+from ..expr import Cond, Dim, all_of, eq
 from ..expr.cond import has_value
 from ..expr.limits import INT64_MAX
 from ..expr.nearest import meant
@@ -15,7 +15,6 @@ from ..lower.request import size_of
 from ..lower.types import Tensor
 from ..propagate.log import need
 from ..solve.check import Broken, Checker
-from ..solve.cone_of_influence import cone
 from ..solve.engine import Engine
 from .finding import Violation
 
@@ -169,21 +168,6 @@ class InputChecker:
             if found is not None:
                 sizes.update({n: found.get(n, 1) for n in sorted(names)})
                 return
-
-    def completed(self, sizes: Mapping[str, int]) -> dict[str, int] | None:
-        """Accepted sizes of all inputs that include these; None if none were found."""
-        full = dict(sizes)
-        missing = [n for n in self.lowered.symbols if n not in full]
-        conds = [c for c in self.checker.conditions if c.free <= self.lowered.symbols.keys()]
-        near = cone(missing, conds)
-        if near:
-            fixed = [eq(symbol(n), v) for n, v in full.items()]
-            found = self.engine.model([*near, *cone({n for c in near for n in c.free}, fixed)])
-            if found is None:
-                return None
-            full.update({n: found[n] for n in missing if n in found})
-        full.update({n: 2 for n in missing if n not in full})  # no condition is about them
-        return None if self.checker.broken(full) else {n: full[n] for n in self.lowered.symbols}
 
     def at(self, sizes: Mapping[str, int]) -> list[Violation]:
         """All violations at these sizes, whatever the other sizes are."""
