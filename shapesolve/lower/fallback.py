@@ -81,6 +81,10 @@ def lower_function(op: Op, scope: Scope, function: Function) -> Steps:
         return [None] * op.n_out
     inner = walk.under(scope, f"{scope.prefix}{node.label}/")
     inner.parent, inner.opsets = None, function.opsets
+    theirs = walk.model.opsets
+    own = (op.node.domain, op.node.op_type, op.node.overload) in walk.model.functions
+    if own and theirs.keys() >= function.opsets.keys() and op.as_onnxruntime("function-opsets"):
+        inner.opsets = theirs
     inner.attrs = call_attributes(op, function)
     for i, name in enumerate(function.inputs):
         known = op.known(i)

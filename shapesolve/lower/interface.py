@@ -83,6 +83,12 @@ _TENSOR = frozenset(("tensor",))
 _TOKENS = {
     "F": "float float16 bfloat16", "H": "float float16", "D": "double float float16", "E": "bfloat16 double float float16",
     "G": "double float", "K": "bfloat16 float16", "Q": "int8 uint8", "N": "int32 int64", "i": "int32", "l": "int64",
+    "A": "bool complex128 complex64 double float float16 int16 int32 int64 int8 string uint16 uint32 uint64 uint8",
+    "C": "bfloat16 float float16 float8e4m3fn int8 uint8", "M": "double float float16 int32 int64 uint32 uint64",
+    "R": "double float int16 int32 int64", "s": "int16 uint16", "t": "string", "w": "float8e4m3fn uint8",
+    "q": "float4e2m1 float8e4m3fn float8e4m3fnuz float8e5m2 float8e5m2fnuz int4 uint4 uint8",
+    "e": "bfloat16 float float16 float8e4m3fn float8e8m0", "x": "int16 int4 int8 uint16 uint4 uint8",
+    "z": "int16 int32 int4 int8 uint16 uint4 uint8",
     "f": "float", "u": "uint8", "c": "int8", "b": "bool", "h": "float16", "k": "bfloat16",
 }  # fmt: skip
 

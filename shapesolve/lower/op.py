@@ -30,6 +30,7 @@ from ..expr import (
 from ..expr.limits import INT64_MAX, MAX_DIM_SIZE
 from ..expr.traverse import outgrows
 from ..model import Node
+from ..model.types import type_name
 from .attributes import Attributes
 from .attributes import InvalidNode as InvalidNode
 from .attributes import MalformedNode as MalformedNode
@@ -112,8 +113,16 @@ class Op(Attributes):
         if shape is None:
             return self._refine(i, rank) if self.has(i) else None
         if len(shape) != rank:
-            raise InvalidNode(f"input {self.name_of(i)} must have rank {rank}, it is {shape}")
+            found = f"got rank {len(shape)}: {shape}" if shape else "got a scalar"
+            raise InvalidNode(f"input {self.name_of(i)} must have rank {rank}, {found}")
         return shape
+
+    def vector(self, i: int) -> Dim | None:
+        """Number of elements of input `i`, a vector; onnxruntime accepts a tensor of any rank instead."""
+        shape = self.shape(i)
+        if shape is None or not self.as_onnxruntime("any-rank"):
+            shape = self.shape(i, 1)
+        return None if shape is None else shape.numel
 
     def _refine(self, i: int, rank: int) -> Shape | None:
         """Gives an input of unknown rank the rank that the node needs (backward inference)."""
@@ -136,6 +145,15 @@ class Op(Attributes):
         """Element type of input `i`, 0 when unknown."""
         known = self.inputs[i] if i < len(self.inputs) else None
         return known.dtype if type(known) is Tensor else 0
+
+    def one_type(self, *inputs: int) -> None:
+        """Requires that these inputs have the same element type."""
+        found = {self.dtype(i): i for i in reversed(inputs) if self.dtype(i)}
+        if len(found) > 1:
+            kinds = " and ".join(
+                f"{type_name(kind)} ({self.name_of(i)})" for kind, i in reversed(found.items())
+            )
+            raise InvalidNode(f"inputs must have the same element type, got {kinds}")
 
     def value(self, i: int) -> Value | None:
         """Known data of input `i` (elements or bounds), or None."""

@@ -3,15 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Mapping
 from collections.abc import Sequence as Seq
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 from ..arguments import wrong
 from .op import Op
 from .records import Outputs, Steps
 from .rule import (
-    Advice,
     Axes,
     Bodies,
     Choices,
@@ -129,67 +130,31 @@ DEFAULT = Registry()
 
 
 def lower(
-    *op_types: str,
-    since: int = 0,
-    until: int | None = None,
-    domain: str = "",
-    types: tuple[TypeSpec, ...] | None = None,
-    values: bool = False,
-    choices: Choices | None = None,
-    data: tuple[int, ...] = (),
-    elements: tuple[int, ...] = (),
-    vectors: tuple[int, ...] = (),
-    flat: tuple[int, ...] = (),
-    ranks: Ranks = "",
-    needs: str | None = None,
-    fault: str = "",
-    advice: Advice = "",
-    sizes: bool = False,
-    draws: bool = False,
-    runtime: tuple[Runtime, ...] = (),
-    work: Work | None = None,
-    reads: Mapping[int, Reading] | None = None,
-    passes: Container[int] = (),
-    held: int | None = None,
-    axes: Axes | None = None,
-    commutes: bool = False,
+    *op_types: str, since: int = 0, domain: str = "", operands: str = "", **options: Any
 ) -> Callable[[Lower], Lower]:
-    """Decorator that registers a function as the rule of operators in the default registry. See `Rule` for the other
-    declarations.
+    """Decorator that registers a function as the rule of operators in the default registry.
+
+    Args:
+        op_types: Names of the operators.
+        since: First opset version that the rule covers.
+        domain: Domain of the operators.
+        operands: Shapes that the inputs must have, in the notation of signatures.
+        options: Other declarations, see `Rule`.
     """
 
-    no_bodies: Bodies = ""
-
     def decorate(function: Lower) -> Lower:
-        options = (
-            until,
-            types,
-            values,
-            no_bodies,
-            choices,
-            data,
-            elements,
-            vectors,
-            flat,
-            ranks,
-            needs,
-            fault,
-            advice,
-            sizes,
-            draws,
-            runtime,
-            work,
-            reads,
-            passes,
-            held,
-            axes,
-            commutes,
-        )
+        checks = Signature(f"{operands}, ?... -> ?", (), {}) if operands else None
+        rule = function if checks is None else partial(_checked, checks, function)
         for name in op_types:
-            DEFAULT.add(Rule(domain, name, since, function, "function", *options))
+            DEFAULT.add(Rule(domain, name, since, rule, **options))
         return function
 
     return decorate
+
+
+def _checked(operands: Signature, function: Lower, op: Op) -> Any:
+    operands(op)
+    return function(op)
 
 
 def lower_bodies(

@@ -60,6 +60,27 @@ DIFFERENCES: dict[str, Difference] = {
         "data and indices have the same batch sizes",
         "the number of index tuples must be a multiple of the number of batches of data",
     ),
+    "any-rank": Difference(
+        "Compress, ConstantOfShape, Expand, GroupNormalization",
+        "condition, target shape, scale, and bias are vectors",
+        "they may have any rank",
+    ),
+    "body-types": Difference(
+        "Attention, CenterCropPad, MeanVarianceNormalization, RMSNormalization",
+        "operands may have different element types, or any float type",
+        "the node runs as its body, whose nodes need one element type, float for constants and int64 for sizes",
+    ),
+    "sizes-at-load": Difference(
+        "GatherBlockQuantized, MatMulNBits, QEmbedLayerNormalization, StringNormalizer",
+        "a size may be symbolic",
+        "sizes of scales and zero points, of the bias, of the word embedding, and a batch axis of 1 must be known when the"
+        " model is loaded",
+    ),
+    "inverse-squares": Difference(
+        "Inverse",
+        "matrices are square",
+        "sizes that are not declared are never checked: the node runs beyond its input's memory",
+    ),
     "gemm-vector": Difference(
         "Gemm, FusedGemm, QGemm",
         "the first operand is a matrix",
@@ -103,6 +124,11 @@ DIFFERENCES: dict[str, Difference] = {
         "GridSample", "cubic interpolation works along any number of axes", "only images (rank 4) take it"
     ),
     "lrn-rank": Difference("LRN", "any number of spatial axes", "two spatial axes (rank 4)"),
+    "function-opsets": Difference(
+        "functions of the model",
+        "a function's nodes have the opset versions that the function imports",
+        "they have the versions that the model imports",
+    ),
     "function-attributes": Difference(
         "functions of the model",
         "a call gives every attribute that the function names without a default",

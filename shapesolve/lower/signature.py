@@ -14,6 +14,7 @@ Inputs and outputs are separated by commas, the dims of one by spaces. A dim is
 ``~S``           a group that is broadcast: all inputs that name it broadcast together;
 ``<S``           a group that broadcasts one way: it must expand to the group ``*S``, which stays what it is;
 ``?``            alone: an input or output that is not described;
+``[C]``          alone: an input of any rank with that number of elements, such as ``[1]``;
 
 An input marked ``...`` at its end repeats for all further inputs. A ``.`` alone is a scalar. Names given as keywords
 are bound before: to an attribute (``b="blocksize"``, or ``b="blocksize=1"`` with a default) or to a number. ``where``
@@ -63,11 +64,15 @@ class PatternTerm(NamedTuple):
 
 
 class Pattern(NamedTuple):
-    """The dims of one input or output in a signature. `anything` leaves them open; `repeats` covers all further inputs."""
+    """The dims of one input or output in a signature. `anything` leaves them open; `repeats` covers all further inputs.
+
+    Of an input whose rank is open, `count` is the number of elements.
+    """
 
     terms: tuple[PatternTerm, ...]
     anything: bool = False
     repeats: bool = False
+    count: PatternTerm | None = None
 
     @property
     def group(self) -> int | None:
@@ -147,6 +152,8 @@ def _pattern(text: str) -> Pattern:
     text = text.removesuffix("...").strip()
     if text == "?":
         return Pattern((), anything=True, repeats=repeats)
+    if text.startswith("["):
+        return Pattern((), anything=True, repeats=repeats, count=_term(text.strip("[]")))
     terms = tuple(_term(t) for t in text.split()) if text != "." else ()
     return Pattern(terms, repeats=repeats)
 
@@ -175,6 +182,10 @@ class _Match:
         self.waiting: list[tuple[Dim, Dim, Place]] = []
 
     def input(self, i: int, pattern: Pattern) -> None:
+        if pattern.count is not None:
+            known = self.op.shape(i)
+            if known is not None:
+                self.bind(pattern.count, known.numel, (i, None))
         if pattern.anything:
             return
         group = pattern.group
@@ -223,7 +234,7 @@ class _Match:
         if term.kind == "any":
             return
         if not term.dim.terms:
-            self.op.same(dim, term.dim, f"size {term.dim} is needed", place)
+            self.op.same(dim, term.dim, f"{_place(place)} must be {term.dim}", place)
         elif term.dim.name is not None:
             name = term.dim.name
             if name in self.dims:
@@ -328,4 +339,4 @@ def _agreement(name: str, first: Place | None, second: Place) -> str:
 def _place(place: Place) -> str:
     i, axis = place
     which = f"the {_ORDINALS[i]} input" if i < len(_ORDINALS) else f"input {i}"
-    return f"axis {axis} of {which}"
+    return f"axis {axis} of {which}" if axis is not None else f"the number of elements of {which}"

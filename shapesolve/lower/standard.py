@@ -13,6 +13,7 @@ from math import prod
 
 import onnx
 
+from ..expr import Shape, eq
 from ..model import Model, Node
 from .limits import MAX_ELEMENTS
 from .op import Op
@@ -63,6 +64,22 @@ def stops_loading(walk: Scopes, node: Node) -> bool:
     """
     errors = _asked_once(walk).errors
     return f"(op_type:{node.op_type}," in errors or f"(op_type:{node.op_type})" in errors
+
+
+def one_number(op: Op, i: int) -> None:
+    """Requires that input `i` has one element: of rank 0, or 1 if onnx's own inference does not look at it."""
+    shape = op.shape(i)
+    if shape is None:
+        return
+    op.require(eq(shape.numel, 1), f"{op.name_of(i)} must have one element", (i, None))
+    ranked_at_load(op, i, 0)
+
+
+def ranked_at_load(op: Op, i: int, rank: int) -> Shape | None:
+    """Shape of input `i`; its rank is required if onnx's own inference looks at it, which it does of constants."""
+    shape = op.shape(i)
+    wrong = shape is not None and len(shape) != rank
+    return op.shape(i, rank) if shape is None or (wrong and stops_loading(op.walk, op.node)) else shape
 
 
 def _asked_once(walk: Scopes) -> Standard:

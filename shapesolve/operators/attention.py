@@ -147,6 +147,8 @@ def attention(op: Op) -> list[Known]:
     for part in (q, k, v):
         for d, place in zip(part[:4], part.places, strict=True):
             op.require(ge(d, 1), "attention needs something to attend to", place)
+    if op.as_onnxruntime("body-types"):
+        op.one_type(0, 1, 2)
     past = _past(op, batch, k.heads, size, v.size)
     all_keys = length if past is None else past + length
     _mask(op, Shape([batch, q.heads, q.length, all_keys]))
@@ -188,8 +190,8 @@ def _mask(op: Op, scores: Shape) -> None:
     mask = op.shape(3)
     if mask is None:
         return
-    if len(mask) > 4:
-        raise InvalidNode(f"the mask {op.name_of(3)} {mask} has more axes than the scores {scores}")
+    if len(mask) > 4 or (len(mask) < 2 and op.version < 25 and op.as_onnxruntime("attention-mask")):
+        raise InvalidNode(f"the mask {op.name_of(3)} must have rank 2 to 4, got {mask}")
     why = "the mask must broadcast to [batch, heads, queries, keys]"
     for k, (d, need) in enumerate(zip(mask, scores[4 - len(mask) :], strict=True)):
         axis = k + 4 - len(mask)

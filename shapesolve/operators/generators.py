@@ -20,6 +20,7 @@ from ..lower.op import InvalidNode, MalformedNode, Op, const_dims
 from ..lower.precision import INT_LIMITS, exact, fit, rounded
 from ..lower.reads import between
 from ..lower.registry import lower
+from ..lower.standard import one_number, ranked_at_load
 from ..lower.types import Known
 from ..lower.values import Elem, Ratio, Value
 from ..lower.work import MOVES, Outputs
@@ -80,10 +81,10 @@ def constant_of_shape(op: Op) -> Known:
     if isinstance(fill, Constant) and fill.dims != (1,):
         raise MalformedNode(f"the value must be a vector of one element, its shape is {list(fill.dims)}")
     dtype = fill.dtype if isinstance(fill, Constant) else TensorProto.FLOAT
-    length = op.shape(0, 1)
+    length = op.shape(0, 1)[0] if op.rank(0) == 0 else op.vector(0)
     dims = op.ints(0)
     if dims is None:
-        rank = rank_made(op, length[0], (0, None)) if length is not None else None
+        rank = rank_made(op, length, (0, None)) if length is not None else None
         return op.out(None if rank is None else op.fresh_shape(rank, "a size given as data"), dtype)
     for i, d in enumerate(dims):
         op.require(ge(d, 0), "a size must not be negative", (0, i))
@@ -215,10 +216,8 @@ def _off_and_on(op: Op) -> Value | None:
 # https://onnx.ai/onnx/operators/onnx__HannWindow.html
 @lower("HannWindow", "HammingWindow", "BlackmanWindow", reads={0: between(1, 12, "a size")}, data=(0,))
 def window(op: Op) -> Known:
-    shape, dtype = op.shape(0), op.int_attr("output_datatype", TensorProto.FLOAT)
-    if shape is not None:
-        op.require(eq(shape.numel, 1), "the size must be one number", (0, None))
-    size = op.scalar(0)
+    one_number(op, 0)
+    size, dtype = op.scalar(0), op.int_attr("output_datatype", TensorProto.FLOAT)
     if size is None:
         return op.out([op.fresh(f"the size {op.name_of(0)}")], dtype)
     op.require(ge(size, 0), "a size must not be negative", (0, None))
@@ -240,6 +239,7 @@ def range_of(op: Op) -> Known:
             raise InvalidNode(f"the {what} of Range must be one number, {op.name_of(i)} is {shape}")
         if shape:
             op.require(eq(shape[0], 1), f"the {what} must be one number", (i, 0))
+            ranked_at_load(op, i, 0)
     dtype = op.dtype(0) or op.dtype(1) or op.dtype(2)
     if dtype and dtype not in INT_LIMITS:
         return _range_of_floats(op, dtype)

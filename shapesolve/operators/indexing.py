@@ -280,6 +280,16 @@ def _scatter_nd_axes(op: Op, _: Outputs) -> Links:
 def scatter_nd(op: Op) -> Known:
     data, indices, updates = op.shape(0), op.shape(1), op.shape(2)
     k = indices[-1].value if indices else None
+    if data is not None and indices and updates is not None and k is None:  # the ranks say it
+        k = len(indices) - 1 + len(data) - len(updates)
+        if not 0 <= k <= len(data):
+            raise InvalidNode(f"ScatterND cannot write updates {updates} at indices {indices} of {data}")
+        op.same(
+            indices[-1],
+            k,
+            "the ranks of data, indices, and updates give the number of components",
+            (1, len(indices) - 1),
+        )
     if data is None or indices is None or k is None:
         return op.out(data, value=_scattered_bounds(op))
     if k > len(data):

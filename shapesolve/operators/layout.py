@@ -354,20 +354,18 @@ def _expand_axes(op: Op, outputs: Outputs) -> Links:
     reads={1: SPREAD},
     values=True,
     data=(1,),
-    vectors=(1,),
     fault="cannot expand its input to this shape",
     advice="target",
     work=MOVES,
     axes=_expand_axes,
 )
 def expand(op: Op) -> Known:
-    x, target = op.shape(0), op.ints(1)
+    x, length, target = op.shape(0), op.vector(1), op.ints(1)
     value = op.value(0)
     if x is None or target is None:
-        length = op.shape(1, 1)
         rank = None
         if x is not None and length is not None:
-            rank = rank_made(op, maximum(len(x), length[0]), (1, None))
+            rank = rank_made(op, maximum(len(x), length), (1, None))
         shape = None if rank is None else op.fresh_shape(rank, "a dim that Expand broadcasts")
         return op.out(shape, value=value and value.loose)
     for i, t in enumerate(target):

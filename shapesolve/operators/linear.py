@@ -52,11 +52,11 @@ def per_column(op: Op, parameter: int, matrix: int, what: str) -> None:
     """Requires that a quantization parameter has one element, or one per column of a matrix."""
     shape = op.shape(parameter) if op.has(parameter) else None
     b = op.shape(matrix)
-    if shape is None or b is None or len(b) < 2 or not shape:
+    if shape is None or b is None or not shape:
         return
-    why = f"the {what} must hold one element or one per column"
-    if len(shape) == 1:
-        fits = any_of((eq(shape[0], b[-1]), eq(shape[0], 1)))
+    why = f"the {what} must have one element or one per column"
+    if len(shape) == 1:  # one per column for a single matrix, not for a batch of them
+        fits = any_of((eq(shape[0], 1), *(eq(shape[0], columns) for columns in b[1:2] if len(b) == 2)))
         op.require(fits, why, (parameter, 0), (matrix, len(b) - 1))
     elif len(shape) != len(b):
         raise InvalidNode(f"{why}, it is {shape}")

@@ -19,6 +19,7 @@ from ..lower.types import Known, Map, Sequence, Tensor
 from ..lower.values import Value
 from ..lower.work import MOVES, Operations, Outputs, Work, each, last_of, product_of
 from ..model import Constant
+from ..model.types import type_name
 
 ML = "ai.onnx.ml"
 FLOAT, INT64, STRING = TensorProto.FLOAT, TensorProto.INT64, TensorProto.STRING
@@ -190,6 +191,11 @@ def label_encoder(op: Op) -> Known:
     )
     if length(op, keys) != length(op, values):
         raise MalformedNode(f"LabelEncoder has {length(op, keys)} keys and {length(op, values)} values")
+    wanted = kinds.get(keys.removeprefix("keys_"), op.dtype(0))
+    if op.dtype(0) not in (0, wanted):
+        raise InvalidNode(
+            f"{op.name_of(0)} must have the element type of {keys}, got {type_name(op.dtype(0))}"
+        )
     stored, default = op.attr(values), op.attr("default_tensor")
     dtype = stored.dtype if isinstance(stored, Constant) else kinds[values.removeprefix("values_")]
     if isinstance(default, Constant) and (default.dims != (1,) or default.dtype != dtype):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
+from onnx import TensorProto
+
 from ..expr import ONE, Shape, any_of, constant, divides, eq, ge
 from ..lower.axes import Links, along_axis, by_letters, links_along, rank
 from ..lower.op import InvalidNode, MalformedNode, Op
@@ -37,7 +39,7 @@ def _batch_norm_axes(op: Op, outputs: Outputs) -> Links:
 # https://onnx.ai/onnx/operators/onnx__InstanceNormalization.html
 signature(
     "InstanceNormalization",
-    "N C *S, C, C -> N C *S",
+    "N C L *S, C, C -> N C L *S",
     fault="has parameters for another number of channels",
     work=each(7),
     axes="N C *S, ?, ? -> N ^C ^*S",
@@ -54,13 +56,17 @@ def lrn(op: Op) -> list[Known | None]:
 
 
 # https://onnx.ai/onnx/operators/onnx__MeanVarianceNormalization.html
-signature(
+@lower(
     "MeanVarianceNormalization",
-    "*S -> *S",
+    ranks="first",
     runtime=("early",),
     work=each(5),
     axes=lambda op, _: links_along(op, op.attr("axes", (0, 2, 3))),
 )
+def mean_variance_normalization(op: Op) -> Known:
+    if op.dtype(0) == TensorProto.DOUBLE and op.as_onnxruntime("body-types"):
+        raise InvalidNode(f"input {op.name_of(0)} must have element type float, got double")
+    return op.like()
 
 
 # https://onnx.ai/onnx/operators/onnx__BatchNormalization.html
@@ -129,10 +135,10 @@ def group_normalization(op: Op, per_channel: bool) -> Known:
         op.require(ge(d, 1), EMPTY_GROUPS, (0, k))
     size = shape[1] if per_channel else constant(groups)
     for i in (1, 2):
-        given = op.shape(i, 1)
+        given = op.vector(i)
         if given is not None:
             why = f"scale and bias need one element per {'channel' if per_channel else 'group'}"
-            op.require(any_of((eq(given[0], size), eq(given[0], 1))), why, (i, 0), (0, 1))
+            op.require(any_of((eq(given, size), eq(given, 1))), why, (i, None), (0, 1))
     return op.out(shape)
 
 
@@ -200,6 +206,8 @@ def layer_normalization(op: Op) -> list[Known]:
     axes=along_axis(-1, rest=True),
 )
 def rms_normalization(op: Op) -> Known:
+    if op.as_onnxruntime("body-types"):
+        op.one_type(0, 1)
     return op.out(_scaled(op)[0])
 
 

@@ -18,9 +18,23 @@ from .rewiring import lower_as
 NORMAL = along_axis(-1, rest=True)
 
 for name in (
-    "Affine", "ImageScaler", "MemcpyFromHost", "MemcpyToHost", "ParametricSoftplus", "Scale", "ScaledTanh",
+    "Affine", "MemcpyFromHost", "MemcpyToHost", "ParametricSoftplus", "Scale", "ScaledTanh",
 ):  # fmt: skip
     signature(name, "*S -> *S", types=(0,))
+
+
+@lower("ImageScaler", types=(0,), work=each())
+def image_scaler(op: Op) -> Known:
+    shape, bias = op.shape(0), op.attr("bias", ())
+    if shape is None:
+        return op.out(None)
+    if len(shape) < 4:
+        raise InvalidNode(f"input {op.name_of(0)} must have rank 4, got rank {len(shape)}: {shape}")
+    shape = shape[:4]  # onnxruntime ignores further axes
+    op.same(shape[1], len(bias), f"the image must have {len(bias)} channels, one for each bias", (0, 1))
+    return op.out(shape)
+
+
 signature("GRUUnit", "*S, ?, ?, ? -> *S", types=(0,), runtime=("no kernel",))
 signature("AllReduce", "*S -> *S", domain=MICROSOFT)
 
@@ -54,7 +68,9 @@ def simplified_layer_normalization(op: Op) -> list[Known | None]:
     return [normal, deviation]
 
 
-@lower("DynamicSlice", types=(0,), values=True, data=(1, 2, 3), work=MOVES)
+@lower(
+    "DynamicSlice", types=(0,), takes="* N N N", values=True, data=(1, 2, 3), vectors=(1, 2, 3), work=MOVES
+)
 def dynamic_slice(op: Op) -> list[Known | None]:
     return lower_as(op, "Slice", 10, (0, 1, 2, 3))
 

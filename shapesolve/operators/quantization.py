@@ -48,6 +48,8 @@ def scale_fits(op: Op, axis: int) -> None:
 
 
 def _blocked(op: Op, x: Shape | None, scale: Shape, axis: int, block: int) -> None:
+    if len(scale) == 1:  # onnxruntime takes a single element for a scale of the whole tensor
+        op.require(ge(scale[0], 2), "a blocked scale must have more than one element", (1, 0))
     x = op.shape(0, len(scale)) if x is None or len(x) != len(scale) else x
     assert x is not None
     axis = op.axis(axis, len(x))

@@ -126,11 +126,9 @@ def _reduce(op: Op, reducer: _Reducer | None, axes: Axes, known: bool) -> Known:
     if shape is None:
         return op.out(() if known and axes is None and not keep else None)
     if not known:
-        if shape:  # of a scalar onnxruntime looks at no axis
+        if shape:  # of a scalar onnxruntime looks at no axis that it learns at run time
             op.in_range(op.value(1), constant(len(shape)), op.shape(1) or (), _AXES, (1, None))
         return op.out(_unknown_axes(op, shape, keep))
-    if not shape:
-        return op.out(shape, value=_reduced_value(op, reducer, (), shape))
     rank = len(shape)
     # onnxruntime takes an axis given twice for once
     chosen = range(rank) if axes is None else sorted({op.axis(a, rank) for a in axes})

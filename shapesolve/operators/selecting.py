@@ -201,7 +201,7 @@ def _compress_axes(op: Op, _: Outputs) -> Links:
 # https://onnx.ai/onnx/operators/onnx__Compress.html
 @lower("Compress", passes=(0,), values=True, elements=(1,), work=MOVES, axes=_compress_axes)
 def compress(op: Op) -> Known:
-    shape, condition = op.shape(0), op.shape(1, 1)
+    shape, length = op.shape(0), op.vector(1)
     value, chosen = op.value(0), op.value(1)
     loose = value and value.loose
     axis = op.attr("axis")
@@ -216,7 +216,7 @@ def compress(op: Op) -> Known:
     of = shape.numel if axis is None else shape[axis]
     kept = _kept(chosen, of)
     if kept is None:
-        limit = of if condition is None else minimum(of, condition[0])
+        limit = of if length is None else minimum(of, length)
         kept = op.fresh("number of elements kept", 0, limit)
     return op.out([kept] if axis is None else shape.with_dim(axis, kept), value=loose)
 

@@ -7,6 +7,7 @@ from ..lower.axes import Links, links_along, numbers, rank
 from ..lower.op import InvalidNode, Op
 from ..lower.reads import AXES, between, one_of
 from ..lower.registry import lower
+from ..lower.standard import one_number, ranked_at_load
 from ..lower.types import Known
 from ..lower.work import Outputs
 
@@ -77,6 +78,8 @@ lower("DFT", reads={1: between(1, 16, "a length")}, data=(1,), axes=_dft_axes)(
 
 @lower("DFT", since=20, reads={1: between(1, 16, "a length"), 2: AXES}, data=(1, 2), axes=_dft_axes)
 def dft_axis_input(op: Op) -> Known:
+    for i in (1, 2):
+        one_number(op, i)
     axes = op.const_ints(2) if op.has(2) else (-2,)
     return dft(op, axes[0] if axes is not None and len(axes) == 1 else None)
 
@@ -91,6 +94,7 @@ def dft_axis_input(op: Op) -> Known:
 def stft(op: Op) -> Known:
     """Lowers STFT: ``[batch, frames, frequencies, 2]``, whole frames only."""
     signal = op.shape(0)
+    one_number(op, 3)
     if signal is None:
         signal = op.fresh_dims(3, f"dim of {op.name_of(0)}")
     if not 2 <= len(signal) <= 3:
@@ -111,15 +115,16 @@ def stft(op: Op) -> Known:
 
 def _frame_length(op: Op, length: Dim) -> Dim:
     """Frame length by the inputs frame_length and window; without both that of the signal."""
-    window = op.shape(2, 1) if op.has(2) else None
+    given = ranked_at_load(op, 2, 1) if op.has(2) else None
+    window = None if given is None else given.numel
     if op.has(3):
         frame = op.scalar(3)
         if frame is None:
-            return window[0] if window is not None else op.fresh("frame length")
+            return window if window is not None else op.fresh("frame length")
         if window is not None:
-            op.same(window[0], frame, "the window must be as long as a frame", (2, 0), (3, None))
+            op.same(window, frame, "the window must be as long as a frame", (2, 0), (3, None))
         return frame
-    return window[0] if window is not None else length
+    return window if window is not None else length
 
 
 # https://onnx.ai/onnx/operators/onnx__MelWeightMatrix.html
@@ -137,6 +142,8 @@ def _frame_length(op: Op, length: Dim) -> Dim:
 )
 def mel_weight_matrix(op: Op) -> Known:
     """Lowers MelWeightMatrix: ``[dft_length // 2 + 1, num_mel_bins]``."""
+    for i in range(2):
+        one_number(op, i)
     mel, length = op.scalar(0), op.scalar(1)
     if mel is not None:
         op.require(ge(mel, 0), "the number of mel bins must not be negative", (0, None))

@@ -8,6 +8,7 @@ from math import prod
 from typing import Any
 
 import numpy as np
+from onnx import TensorProto
 
 from ..expr import (
     ZERO,
@@ -332,6 +333,7 @@ def pad_by_attribute(op: Op) -> Known:
     values=True,
     choices=_PAD,
     data=(1, 3),
+    vectors=(3,),
     ranks="first",
     work=MOVES,
     axes=_pad_axes,
@@ -339,7 +341,11 @@ def pad_by_attribute(op: Op) -> Known:
 def pad(op: Op) -> Known:
     shape = op.shape(0)
     axes = op.const_ints(3) if op.has(3) else None
-    pads = op.ints(1)
+    pads, length = op.ints(1), op.rank(1)
+    if length not in (None, 1) and not (
+        length == 2 and op.shape(1)[0] == 1 and (op.node.domain or op.value(1) is None)
+    ):
+        raise InvalidNode(f"pads {op.name_of(1)} must be a vector, got {op.shape(1)}")
     if pads is None or (op.has(3) and axes is None):
         if shape is not None and not op.has(3):
             op.counted(1, 2 * len(shape), "Pad needs two numbers for each axis")
@@ -418,9 +424,11 @@ def _padded_array(array: Array, around: Seq[tuple[int, int | None, int | None]],
 
 
 # https://onnx.ai/onnx/operators/onnx__CenterCropPad.html
-@lower("CenterCropPad", data=(1,), ranks="first", runtime=("no kernel",), work=MOVES)
+@lower("CenterCropPad", data=(1,), vectors=(1,), ranks="first", runtime=("no kernel",), work=MOVES)
 def center_crop_pad(op: Op) -> Known:
     axes, target = op.ints_attr("axes"), op.ints(1)
+    if op.dtype(1) == TensorProto.INT32 and op.as_onnxruntime("body-types"):
+        raise InvalidNode(f"input {op.name_of(1)} must have element type int64, got int32")
     if axes is None and target is not None:
         op.shape(0, len(target))
     shape = op.shape(0)

@@ -37,6 +37,8 @@ def string_normalizer(op: Op) -> Known:
         return op.out(None)
     if not 1 <= len(shape) <= 2:
         raise InvalidNode(f"input {op.name_of(0)} must have shape [C] or [1, C], it is {shape}")
+    if len(shape) == 2 and shape[0].terms and op.as_onnxruntime("sizes-at-load"):
+        raise InvalidNode(f"axis 0 of {op.name_of(0)} must be 1, got {shape}")
     if len(shape) == 2:
         op.require(eq(shape[0], 1), "a batch of strings must be [1, C]", (0, 0))
     words = shape[-1]

@@ -50,7 +50,12 @@ def _loss(op: Op, scores: Shape | None, labels: Shape | None) -> Known:
 # https://onnx.ai/onnx/operators/onnx__NegativeLogLikelihoodLoss.html
 @lower("NegativeLogLikelihoodLoss", reads={1: along(1)}, elements=(1,), runtime=("no kernel",))
 def negative_log_likelihood_loss(op: Op) -> Known:
-    return _loss(op, op.shape(0), op.shape(1))
+    scores, weight = op.shape(0), op.shape(2, 1)
+    if scores is not None and weight is not None and len(scores) > 1:
+        known = {standard_size(op, 0, 1), standard_size(op, 2, 0)} - {None}
+        if len(known) > 1 or not op.as_onnxruntime("loss-labels"):
+            op.same(weight[0], scores[1], "expected one weight per class", (2, 0), (0, 1))
+    return _loss(op, scores, op.shape(1))
 
 
 # https://onnx.ai/onnx/operators/onnx__SoftmaxCrossEntropyLoss.html

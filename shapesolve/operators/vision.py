@@ -86,7 +86,7 @@ def grid_sample(op: Op) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx__AffineGrid.html
-@lower("AffineGrid", reads={1: GRID}, data=(1,), axes="N i j, # -> N *S")
+@lower("AffineGrid", reads={1: GRID}, data=(1,), vectors=(1,), axes="N i j, # -> N *S")
 def affine_grid(op: Op) -> Known:
     theta, size = op.shape(0, 3), op.ints(1)
     if size is None:
@@ -108,6 +108,7 @@ def affine_grid(op: Op) -> Known:
     "Col2Im",
     reads={1: between(1, 16, "sizes of the image"), 2: between(1, 4, "sizes of a block")},
     data=(1, 2),
+    vectors=(1, 2),
     work=reads(),
     axes="N c l, #, # -> N *S",
 )

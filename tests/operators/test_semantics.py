@@ -18,7 +18,7 @@ from .conftest import FLOAT, INT64, agrees, broken, one, text
 
 ROOM = Path(shapesolve.__file__).parent
 #: what the engine itself asks for
-ELSEWHERE = {"lenient-attributes", "local-functions"}
+ELSEWHERE = {"inverse-squares", "lenient-attributes", "local-functions"}
 
 
 def test_rules_ask_for_entries_of_the_table() -> None:

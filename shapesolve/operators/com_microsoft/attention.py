@@ -15,7 +15,7 @@ from ...lower.records import Place
 from ...lower.types import Known
 from ...lower.work import MOVES, Operations, Outputs, Work, attend
 from ..attention import rotary_work
-from .contrib import ms_function, no_cpu, no_cpu_function
+from .contrib import match, ms_function, need_rank, no_cpu, no_cpu_function
 
 
 def heads(op: Op, name: str = "num_heads") -> int:
@@ -24,24 +24,6 @@ def heads(op: Op, name: str = "num_heads") -> int:
     if n < 1:
         raise InvalidNode(f"attribute {name} must be positive, it is {n}")
     return n
-
-
-def need_rank(op: Op, i: int, *ranks: int) -> Shape | None:
-    """Shape of input `i`, required to have one of these ranks; None if absent or unknown."""
-    shape = op.shape(i, ranks[0] if len(ranks) == 1 else None)
-    if shape is not None and len(shape) not in ranks:
-        raise InvalidNode(
-            f"input {op.name_of(i)} must have rank {' or '.join(map(str, ranks))}, it is {shape}"
-        )
-    return shape
-
-
-def match(op: Op, i: int, wanted: tuple[Dim | int | None, ...], why: str) -> None:
-    """Requires sizes of input `i`, if connected; None in `wanted` allows any size."""
-    shape = need_rank(op, i, len(wanted))
-    for k, (size, want) in enumerate(zip(shape or (), wanted, strict=False)):
-        if want is not None:
-            op.same(want, size, why, (i, k))
 
 
 def match_bias(op: Op, i: int, batch: Dim, n: int, queries: Dim, total: Dim | None) -> None:
@@ -105,6 +87,14 @@ def attention(op: Op) -> list[Known | None]:
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.QAttention
 @ms_function("QAttention", types=(2,), needs="rrrrr num_heads")
 def quantized_attention(op: Op) -> list[Known | None]:
+    weights = op.shape(1)
+    for i in (4, 7):  # of one element, or one per column
+        parameter = need_rank(op, i, 0, 1)
+        if parameter and weights:
+            fits = any_of((eq(parameter[0], 1), eq(parameter[0], weights[-1])))
+            op.require(
+                fits, "expected one element or one per column of the weights", (i, 0), (1, len(weights) - 1)
+            )
     return merged_projection(op, bias=2, mask=5, past=8)
 
 
@@ -294,8 +284,8 @@ def keys_of(op: Op, batch: Dim, queries: Dim, hidden: Dim, n: int) -> tuple[Dim,
         return k[1], hidden
     if len(k) == 4:
         match(op, 1, (batch, n, None, hidden // n), "keys must be [B, N, L, H]")
-        match(op, 2, (batch, n, k[2], None), "values must be [B, N, L, H]")
-        return k[2], (v[3].scale(n) if v is not None and len(v) == 4 else hidden)
+        match(op, 2, (batch, n, k[2], hidden // n), "values must be [B, N, L, H]")
+        return k[2], hidden
     match(op, 1, (batch, None, hidden), "queries and keys must have the same batch and hidden size")
     if v is None:
         return None
@@ -312,22 +302,36 @@ def decoder_masked_attention(op: Op) -> list[Known | None]:
     n, q = heads(op), op.shape(0, 3)
     assert q is not None
     op.same(q[1], 1, "there must be one query", (0, 1))
-    k, v, past = op.shape(1), op.shape(2), need_rank(op, 5, 4)
+    k, v, past = need_rank(op, 1, 3, 4), need_rank(op, 2, 3, 4), need_rank(op, 5, 4)
     if (op.has(1) and k is None) or (op.has(2) and v is None):
         return unknown_attention(op)
     hidden = q[2] if op.has(1) else q[2] // 3
-    values, length = hidden, ONE
+    op.require(eq(hidden % n, 0), "the hidden size must be a multiple of the number of heads", (0, 2))
+    batch, head, values, length = q[0], hidden // n, hidden, ONE
     if v is not None:
         values = v[1] * v[3] if len(v) == 4 else v[-1]
     if k is not None and len(k) == 4:
         length = k[2]
-    elif past is not None:
-        length = past[2] if op.int_attr("past_present_share_buffer", 0) else past[2] + 1
-    total = (
-        length
-        if not op.int_attr("past_present_share_buffer", 0) or past is None
-        else op.fresh("the number of keys")
-    )
+        match(op, 1, (batch, n, None, head), "keys must be [B, N, L, H]")
+        match(op, 2, (batch, n, length, head), "values must be [B, N, L, H]")
+    elif k is not None:
+        match(op, 1, (batch, 1, hidden), "queries and keys must have the same shape")
+        match(op, 2, (batch, 1, None), "keys and values must have the same batch and length")
+    if past is not None:
+        shared = op.int_attr("past_present_share_buffer", 0)
+        length = past[2] if shared else past[2] + 1
+        match(op, 5, (batch, n, None, head), "past keys must fit the keys")
+        match(op, 6, (batch, n, past[2], values // n), "past values must fit past keys")
+    if op.has(10):
+        match(op, 10, (2 * hidden + values,), "the bias must fit the three projections")
+    total = length
+    if op.int_attr("past_present_share_buffer", 0) and past is not None:
+        held, before = need_rank(op, 7, 0, 1), op.scalar(7)
+        if held:
+            op.same(held[0], 1, "past_sequence_length must have one element", (7, 0))
+        total = op.fresh("the number of keys") if before is None else before + 1
+    one_of(op, 3, ((batch, total),))
+    match_bias(op, 4, batch, n, ONE, total)
     return [
         op.out([q[0], 1, values]),
         op.out([q[0], n, length, hidden // n]),
@@ -404,7 +408,9 @@ no_cpu("RestorePadding", "T H, B S -> B S H", needs="rr", work=MOVES)
 )
 def rotary_embedding(op: Op) -> Known:
     x = need_rank(op, 0, 3, 4)
-    positions, cosines = op.shape(1), op.shape(2, 2)
+    positions, cosines = need_rank(op, 1, 0, 1, 2), op.shape(2, 2)
+    if positions is not None and len(positions) == 1:
+        op.same(positions[0], 1, "a vector of positions must have one element, the first position", (1, 0))
     assert cosines is not None
     match(op, 3, tuple(cosines), "cosines and sines must have one shape")
     axis = 1 if x is None or len(x) == 3 else 2
@@ -446,5 +452,17 @@ def _angles(op: Op, x: Shape, angles: Dim) -> None:
 
 @ms_function("MRotaryEmbedding", types=(0,), needs="rrrr mrope_section")
 def multi_rotary_embedding(op: Op) -> Known:
-    need_rank(op, 0, 2, 3, 4)
+    """Lowers MRotaryEmbedding, with a row of positions for each section (time, height, width)."""
+    x, cosines = need_rank(op, 0, 3, 4), op.shape(2, 2)
+    assert cosines is not None
+    match(op, 3, tuple(cosines), "cos_cache and sin_cache must have the same shape")
+    if x is None:
+        return op.out(None)
+    tokens = x[1] if len(x) == 3 else x[2]
+    if len(x) == 3:
+        heads(op)
+    _angles(op, x, cosines[1])
+    if len(x) == 4 and not op.int_attr("rotary_embedding_dim", 0):
+        op.require(any_of((eq(x[3] % 2, 0), eq(x.numel, 0))), "a head must have an even size", (0, 3))
+    match(op, 1, (3, x[0], tokens), "position_ids must have shape [3, batch, sequence]")
     return op.like()

@@ -11,15 +11,15 @@ from typing import Any
 
 from onnx import TensorProto
 
-from ...expr import ZERO, Dim, Shape, all_of, any_of, constant, eq, ge, le, maximum
+from ...expr import ZERO, Dim, Shape, all_of, any_of, constant, divides, eq, ge, le, maximum
 from ...lower.axes import batch_first
 from ...lower.op import InvalidNode, MalformedNode, Op
 from ...lower.rule import Reading
 from ...lower.types import Known
 from ...lower.work import Operations, Outputs, Work, attend
 from ..limits import MAX_STATES
-from .attention import heads, match, match_bias, need_rank
-from .contrib import ms_function, no_cpu_function
+from .attention import heads, match_bias
+from .contrib import match, ms_function, need_rank, no_cpu_function
 
 
 def grouped(op: Op, query: Shape, key: int = 1) -> tuple[int, int, Dim]:
@@ -97,8 +97,15 @@ def group_query_attention(op: Op) -> list[Known | None]:
     if total is None:
         total = op.fresh("the number of keys")
     require_rows(op, 7, total)
-    require_rows(op, 8, total)
+    table = op.shape(7)
+    if table is not None and op.has(8):
+        match(op, 8, tuple(table), "cos_cache and sin_cache must have the same shape")
+    positions = op.shape(9, 2) if op.has(9) else None
+    if positions is not None:
+        match(op, 9, (batch, None), "position_ids must have the batch of the queries")
+        op.require(ge(positions[1], queries), "expected a position per query", (9, 1), (0, 1))
     match_bias(op, 10, batch, n, queries, total)
+    match(op, 11, (n,), "head_sink must have one element per head")
     op.require(eq(head % 8, 0), "the head size must be a multiple of 8", (0, 2))
     op.require(ge(total, 1), "the total length must be positive", (6, None))
     require_steps(op, batch, queries, past, total)
@@ -234,6 +241,15 @@ def _latent(op: Op, q: Shape, cache: Shape | None) -> Dim:
 # ---------------------------------------------------------------------- linear attention
 
 
+#: update rule: whether it takes a decay and a beta
+TERMS = {
+    "linear": (False, False),
+    "gated": (True, False),
+    "delta": (False, True),
+    "gated_delta": (True, True),
+}
+
+
 def state_window(op: Op) -> int:
     """Number of past states that are returned; 0 if only the last one is."""
     window = op.int_attr("state_window", 0)
@@ -243,19 +259,45 @@ def state_window(op: Op) -> int:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.LinearAttention
-@ms_function("LinearAttention", needs="rrr kv_num_heads q_num_heads")
+@ms_function(
+    "LinearAttention",
+    operands="B T I, B T J, B T K",
+    needs="rrr kv_num_heads q_num_heads",
+    choices={"update_rule": tuple(TERMS)},
+)
 def linear_attention(op: Op) -> list[Known | None]:
     q, k, v = op.shape(0, 3), op.shape(1, 3), op.shape(2, 3)
     assert q is not None
     assert k is not None
     assert v is not None
     n, few, window = heads(op, "q_num_heads"), heads(op, "kv_num_heads"), state_window(op)
-    for other in (1, 2):
-        match(op, other, (q[0], q[1], None), "queries, keys and values must have one batch and length")
-    for i, shape, parts in ((0, q, n), (1, k, few), (2, v, few)):
+    if max(n, few) % min(n, few):
+        raise InvalidNode(f"q_num_heads {n} and kv_num_heads {few} must be multiples of one another")
+    rule = op.text_attr("update_rule", "gated_delta")
+    if (op.has(4), op.has(5)) != TERMS[rule]:
+        decay, beta = ("needs" if given else "takes no" for given in TERMS[rule])
+        raise MalformedNode(f"update_rule {rule!r} {decay} decay and {beta} beta")
+    for i, shape, parts in ((0, q, n), (2, v, few)):
         op.require(eq(shape[2] % parts, 0), f"there must be {parts} heads of equal size", (i, 2))
-    size = v[2] // few
-    state: list[Dim | int] = [q[0], few, k[2] // few, size]
+    size, key = v[2] // few, q[2] // n
+    op.require(divides(key, k[2]), "keys must divide into heads of the size of a query head", (1, 2), (0, 2))
+    state: list[Dim | int] = [q[0], few, key, size]
+    match(
+        op,
+        3,
+        tuple(state) if not window else (window, *state),
+        "past_state must be [batch, kv heads, key size, value size]",
+    )
+    decay_shape = need_rank(op, 4, 3)
+    if decay_shape is not None:
+        fits = any_of((eq(decay_shape[2], few), eq(decay_shape[2], key.scale(few))))
+        match(op, 4, (q[0], q[1], None), "decay must have the batch and length of the queries")
+        op.require(fits, "decay must have one element per key head, or per element of one", (4, 2))
+    beta = op.shape(5)
+    match(op, 5, (q[0], q[1], None), "beta must have the batch and length of the queries")
+    if beta is not None:
+        fits = any_of((eq(beta[2], few), eq(beta[2], 1)))
+        op.require(fits, "beta must have one element per key head, or one", (5, 2))
     past = op.dtype(3) or op.dtype(0)
     return [
         op.out([q[0], q[1], size.scale(max(n, few))], op.dtype(0)),

@@ -14,7 +14,7 @@ from functools import partial
 from onnx import TensorProto
 
 from ...expr import ONE, Dim, Shape, all_of, any_of, constant, eq, ge, le, maximum
-from ...lower.axes import EACH, Links, first_axes, others, plain, rank, sizes
+from ...lower.axes import EACH, SAME, Links, first_axes, others, plain, rank, sizes
 from ...lower.op import InvalidNode, MalformedNode, Op
 from ...lower.reads import rows
 from ...lower.registry import lower, signature
@@ -29,17 +29,30 @@ no_cpu_function = partial(lower, domain=MICROSOFT)
 ms = partial(no_cpu, runtime=("kernel",))
 ms_function = partial(no_cpu_function, runtime=("kernel",))
 
+
+def need_rank(op: Op, i: int, *ranks: int) -> Shape | None:
+    """Shape of input `i`, required to have one of these ranks; None if absent or unknown."""
+    shape = op.shape(i, ranks[0] if len(ranks) == 1 else None)
+    if shape is not None and len(shape) not in ranks:
+        wanted = " or ".join(map(str, ranks))
+        raise InvalidNode(f"input {op.name_of(i)} must have rank {wanted}, got rank {len(shape)}: {shape}")
+    return shape
+
+
+def match(op: Op, i: int, wanted: tuple[Dim | int | None, ...], why: str) -> None:
+    """Requires sizes of input `i`, if connected; None in `wanted` allows any size."""
+    shape = need_rank(op, i, len(wanted))
+    for k, (size, want) in enumerate(zip(shape or (), wanted, strict=False)):
+        if want is not None:
+            op.same(want, size, why, (i, k))
+
+
 # ---------------------------------------------------------------------- element by element
 
-for name in ("Gelu", "QuickGelu", "SampleOp", "Inverse"):
-    ms(
-        name,
-        "*S -> *S",
-        needs="r",
-        work=each() if "Gelu" in name else None,
-        axes="=" if "Gelu" in name else None,
-    )
-ms("ScaledSiLU", "*S, . -> *S", needs="r", work=each(2))
+for name in ("Gelu", "QuickGelu", "SampleOp"):
+    ms(name, "*S -> *S", needs="r", work=each(), axes="=")
+ms("Inverse", "*S N N -> *S N N", needs="r", axes="*S n n -> *S M N")
+ms("ScaledSiLU", "*S, . -> *S", needs="r", work=each(2), axes="=")
 ms("BiasGelu", "*S C, C -> *S C", needs="rr", work=each(2), axes="=")
 _fast_gelu = Signature("*S C, C -> *S C", (), {})
 
@@ -51,8 +64,11 @@ def fast_gelu(op: Op) -> Known | list[Known | None]:
     return _fast_gelu(op)
 
 
-ms("GatedAdd", "*S C, *S C, *S 1 -> *S C", needs="rrr")
-ms("GatedRMSNorm", "*S K, C, *S K -> *S K", where=("C >= 1", "K % C == 0"), needs="rrr")
+ms("GatedAdd", "*S C, *S C, *S 1 -> *S C", needs="rrr", axes="=")
+ms(
+    "GatedRMSNorm", "*S K, [C], *S K -> *S K", where=("C >= 1", "K % C == 0"), needs="rrr",
+    axes="*S K, ?, *S K -> *S ^K",
+)  # fmt: skip
 no_cpu("BiasAdd", "N S C, C, N S C -> N S C", needs="rrr", work=each(2), axes="=")
 no_cpu("BiasSplitGelu", "N S D, D -> N S D//2", needs="rr")
 no_cpu("BiasSoftmax", "*S, ? -> *S", needs="rr is_inner_broadcast", work=each(6))
@@ -68,17 +84,17 @@ no_cpu("ComplexMulConj", "~S 2, ~S 2 -> ~S 2", needs="rr")
 no_cpu("BiasDropout", "*S, ?, *S, ?, ? -> *S, *S", types=(0, "bool"), needs="rr")
 
 
-_linear_attention_gate = Signature("*S H, H, H, *S H -> *S H, *S H", (), {})
+_linear_attention_gate = Signature("*S H, [H], [H], *S H -> *S H, *S H", (), {})
 
 
-@ms_function("LinearAttentionGate", needs="rrr")
+@ms_function("LinearAttentionGate", needs="rrr", axes="*S H, ?, ?, *S H -> *S H, *S H")
 def linear_attention_gate(op: Op) -> list[Known | None]:
     if op.wants(1) and not op.has(3):
         raise MalformedNode("the second output of LinearAttentionGate needs the input b")
     return _linear_attention_gate(op)
 
 
-@ms_function("MurmurHash3", needs="r")
+@ms_function("MurmurHash3", needs="r", axes=SAME)
 def murmur_hash(op: Op) -> Known:
     return op.out(op.shape(0), 12 if op.int_attr("positive", 1) else 6)
 
@@ -190,8 +206,17 @@ def embedded(op: Op, mask: int, positions: int | None, vectors: tuple[int, ...])
         if weight is not None:
             op.same(hidden, weight[0], "there must be a weight for each feature", (2, 1), (i, 0))
     table = op.shape(3)
+    if positions is None and any(d.terms for d in words) and op.as_onnxruntime("sizes-at-load"):
+        raise InvalidNode(f"the word embedding {op.name_of(2)} must have fixed sizes, got {words}")
+    for i, k in ((0, 2), (1, 4), (positions or op.n_in, 3)):
+        rows_of = op.shape(k)
+        if op.has(i) and rows_of:
+            op.in_range(
+                op.value(i), rows_of[0], (), "an id must be a row of the embedding", (i, None), (k, 0)
+            )
     if positions is not None and op.has(positions):
-        at = op.shape(positions, 2)
+        at = op.shape(positions)
+        at = op.shape(positions, 2) if at is None or len(at) < 2 else at
         assert at is not None
         op.same(at[1], length, "there must be a position for each word", (0, 1), (positions, 1))
         shared = any_of((eq(at[0], ids[0]), eq(at[0], 1)))
@@ -222,7 +247,7 @@ def group_norm(op: Op) -> list[Known | None]:
 
 @ms_function("BranchwiseRMSNorm", types=(0,), needs="r")
 def branchwise_rms_norm(op: Op) -> Known:
-    found, scale = streams(op), op.shape(1)
+    found, scale = streams(op), need_rank(op, 1, 1, 2)
     if found is not None and scale:
         _, count, size = found
         fits = eq(scale[-1], size)
@@ -236,14 +261,37 @@ def branchwise_rms_norm(op: Op) -> Known:
 
 @ms_function("HyperConnectionPostMix", types=(0,), needs="rrr")
 def add_to_streams(op: Op) -> Known:
-    streams(op)
+    found = streams(op)
+    if found is not None:
+        lead, count, size = found
+        match(op, 1, (*lead, size), "block_output must have the shape of a stream")
+        _gate(op, *found, 2)
+        match(op, 3, (*lead, count, count), "stream_mix must have shape [..., C, C]")
     return op.like()
 
 
 @ms_function("HyperConnectionPreMix", types=(0,), needs="rr")
 def mix_streams(op: Op) -> Known:
     found = streams(op)
+    if found is not None:
+        _gate(op, *found, 1)
     return op.out(None if found is None else [*found[0], found[2]])
+
+
+def _gate(op: Op, lead: Shape, count: Dim, size: Dim, i: int) -> None:
+    """Requires that input `i` weighs streams: ``(..., C)``, ``(..., C, 1)`` or ``(..., C, H)``."""
+    n = len(lead)
+    gate = need_rank(op, i, n + 1, n + 2)
+    if gate is not None:
+        match(
+            op,
+            i,
+            (*lead, count, None)[: len(gate)],
+            "a gate must have shape [..., C], [..., C, 1] or [..., C, H]",
+        )
+    if gate is not None and len(gate) == n + 2:
+        fits = any_of((eq(gate[-1], 1), eq(gate[-1], size)))
+        op.require(fits, "the last axis of a gate must be 1 or the size of a stream", (i, n + 1))
 
 
 def streams(op: Op) -> tuple[Shape, Dim, Dim] | None:
@@ -290,19 +338,22 @@ def expand_dims(op: Op) -> Known:
 
 ms("CDist", "M K, N K -> M N", where="K >= 1", needs="rr")
 no_cpu("TorchEmbedding", "N M, *I, ., . -> *I M", needs="rr", work=MOVES)
-ms("NGramRepeatBlock", "B S, B V -> B V", types=(1,), needs="rr ngram_size")
+ms("NGramRepeatBlock", "B S, B V -> B V", types=(1,), needs="rr ngram_size", axes="B s, B V -> B ^V")
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.CropAndResize
-@ms_function("CropAndResize", types=(0,), needs="rrrr", data=(3,))
+@ms_function(
+    "CropAndResize",
+    operands="N C H W, number_of_regions 4, number_of_regions, 2",
+    types=(0,),
+    needs="rrrr",
+    data=(3,),
+    axes="n C h w, R k, R, # -> R C *S",
+)
 def crop_and_resize(op: Op) -> Known:
     image, rois, size = op.shape(0, 4), op.shape(1, 2), op.ints(3)
     assert image is not None
     assert rois is not None
-    op.same(rois[1], 4, "a region has four coordinates", (1, 1))
-    index = op.shape(2, 1)
-    if index is not None:
-        op.same(rois[0], index[0], "there must be an image index for each region", (1, 0), (2, 0))
     height, width = size if size is not None and len(size) == 2 else op.fresh_dims(2, "the crop size")
     return op.out([rois[0], image[1], height, width])
 
@@ -350,22 +401,17 @@ def dynamic_time_warping(op: Op) -> Known:
 @ms_function("Tokenizer", types=("string",), needs="r mark mincharnum pad_value")
 def tokenizer(op: Op) -> Known:
     """Lowers Tokenizer: ``[C]`` becomes ``[C, D]``, but an empty input stays ``[0]``."""
-    shape = op.shape(0)
+    shape = need_rank(op, 0, 1, 2)
     if shape is None or not ge(shape.numel, 1).is_true:
         return op.out(None)
     return op.out([*shape, op.fresh("the most tokens of a text")])
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.WordConvEmbedding
-@ms_function("WordConvEmbedding", types=(1,), needs="rrrr")
-def word_conv_embedding(op: Op) -> Known:
-    words, filters = op.shape(0), op.shape(1)
-    if words and filters is not None and len(filters) == 4:
-        last = len(words) - 1
-        op.require(ge(words[last], filters[2]), "a word must be as long as the window", (0, last), (1, 2))
-    if words is None or len(words) != 2 or not filters:
-        return op.out(op.fresh_shape(2, "a size of the embeddings") if words is not None else None)
-    return op.out([words[0], filters[0]])
+ms(
+    "WordConvEmbedding", "S W *a, F _ K D *b, F, _ D *c -> S F", types=(1,), where="W >= K", needs="rrrr",
+    axes="S w *x, F k l d, F, v d -> S F",
+)  # fmt: skip
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.Rfft
@@ -384,12 +430,22 @@ def irfft(op: Op) -> Known:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.BifurcationDetector
-@ms_function("BifurcationDetector", types=("int64",), needs="rrr")
+@ms_function("BifurcationDetector", operands="_, _, ?, _", data=(2,), types=("int64",), needs="rrr")
 def bifurcation_detector(op: Op) -> list[Known | None]:
     current = op.shape(1, 1)
     assert current is not None
     tokens = op.fresh("the number of tokens accepted") if op.has(3) else current[0]
-    return [op.out([tokens]), op.out([1])]
+    found, predicted = op.const_ints(2), op.shape(3) if op.has(3) else None
+    source = op.shape(0)
+    if predicted and source and found and len(found) == 1:
+        op.same(
+            predicted[0],
+            source[0] + 1 - found[0],
+            "expected a prediction per token behind the match",
+            (3, 0),
+            (0, 0),
+        )
+    return [op.out([tokens]), op.like(2)]
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.EPContext

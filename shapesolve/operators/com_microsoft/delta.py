@@ -14,18 +14,10 @@ from dataclasses import dataclass
 from ...expr import Dim, Shape, all_of, any_of, eq, ge
 from ...lower.op import InvalidNode, MalformedNode, Op
 from ...lower.types import Known
-from .attention import match, need_rank
-from .cache import together
-from .contrib import ms_function
+from .cache import TERMS, together
+from .contrib import match, ms_function, need_rank
 from .states import captured, sequences
 
-#: ``(decay, beta)``: the inputs that an update rule takes
-_TERMS = {
-    "linear": (False, False),
-    "gated": (True, False),
-    "delta": (False, True),
-    "gated_delta": (True, True),
-}
 _GATES = {"none": False, "softplus": True, "qwen": True, "sigmoid": True, "kda": True}
 
 
@@ -44,11 +36,11 @@ class _Sizes:
     "GatedDeltaNet",
     types=(0, "float", "float"),
     needs="r",
-    choices={"update_rule": tuple(_TERMS), "gate_activation": tuple(_GATES)},
+    choices={"update_rule": tuple(TERMS), "gate_activation": tuple(_GATES)},
 )
 def gated_delta_net(op: Op) -> list[Known | None]:
     together(op, 1, 2, "key and value")
-    decay, beta = _TERMS[op.text_attr("update_rule", "gated_delta")]
+    decay, beta = TERMS[op.text_attr("update_rule", "gated_delta")]
     gated = _GATES[op.text_attr("gate_activation", "none")]
     if (op.has(4), op.has(5), op.has(7), op.has(8)) != (decay, beta, gated, gated):
         raise MalformedNode(

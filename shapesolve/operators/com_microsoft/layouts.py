@@ -13,7 +13,7 @@ from ...lower.registry import lower
 from ...lower.types import Known, Tensor
 from ...lower.work import MOVES, POOLS, reads, slides
 from ..rewiring import lower_as, lower_channels_last
-from .contrib import ms_function, no_cpu_function
+from .contrib import match, ms_function, no_cpu_function
 
 #: the first axis is the batch; the others are open
 IMAGES = "N *i -> N *S"
@@ -25,8 +25,7 @@ def match_residual(op: Op, found: list[Known | None], i: int) -> list[Known | No
     """Requires that the tensor added to the result (input `i`) has the result's shape."""
     result, residual = found[0], op.shape(i)
     if isinstance(result, Tensor) and result.shape is not None and residual is not None:
-        for k, (a, b) in enumerate(zip(result.shape, residual, strict=False)):
-            op.same(a, b, "the tensor that is added must have the shape of the result", (i, k))
+        match(op, i, tuple(result.shape), "the added tensor must have the shape of the result")
     return found
 
 
@@ -50,11 +49,15 @@ def channels_last_pool(op: Op) -> list[Known | None]:
 
 @ms_function("MaxpoolWithMask", types=(0,), needs="rr", work=POOLS)
 def masked_pool(op: Op) -> list[Known | None]:
+    x = op.shape(0)
+    match(
+        op, 1, () if x is None else (None, None, *x[2:]), "the mask must have the spatial size of the input"
+    )
     return lower_as(op, "MaxPool", 8, (0,))
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.ConvTransposeWithDynamicPads
-@ms_function("ConvTransposeWithDynamicPads", types=(0,), needs="rr", data=(2,))
+@ms_function("ConvTransposeWithDynamicPads", types=(0,), needs="rr", data=(2,), vectors=(2,))
 def conv_transpose_with_dynamic_pads(op: Op) -> Known:
     """Lowers ConvTransposeWithDynamicPads, whose pads are an input."""
     found, pads = lower_as(op, "ConvTranspose", 11, (0, 1, 3))[0], op.ints(2)
@@ -62,6 +65,7 @@ def conv_transpose_with_dynamic_pads(op: Op) -> Known:
     if shape is None:
         return op.out(None)
     n = len(shape) - 2
+    op.counted(2, 2 * n, "expected two pads per spatial axis")
     if pads is None or len(pads) != 2 * n:
         return op.out([*shape[:2], *op.fresh_dims(n, "a size that depends on pads")])
     return op.out([*shape[:2], *(shape[2 + k] - pads[k] - pads[n + k] for k in range(n))])
@@ -73,12 +77,26 @@ def quantized_conv(op: Op) -> list[Known | None]:
     return lower_channels_last_if(op, "Conv", 11, (0, 3, 8))
 
 
-@ms_function("QLinearAveragePool", types=(0,), needs="rr.r kernel_shape", work=POOLS, axes=IMAGES)
+@ms_function(
+    "QLinearAveragePool",
+    operands="*S, ., ., ., .",
+    types=(0,),
+    needs="rr.r kernel_shape",
+    work=POOLS,
+    axes=IMAGES,
+)
 def quantized_average_pool(op: Op) -> list[Known | None]:
     return lower_channels_last_if(op, "AveragePool", 11, (0,))
 
 
-@ms_function("QLinearGlobalAveragePool", types=(0,), needs="rrrrr", work=reads(), axes=IMAGES)
+@ms_function(
+    "QLinearGlobalAveragePool",
+    operands="*S, [1], [1], [1], [1]",
+    types=(0,),
+    needs="rrrrr",
+    work=reads(),
+    axes=IMAGES,
+)
 def quantized_global_average_pool(op: Op) -> Known:
     """Lowers QLinearGlobalAveragePool, whose spatial axes must not be empty."""
     shape = op.shape(0)

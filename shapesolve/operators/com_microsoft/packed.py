@@ -10,12 +10,11 @@ from __future__ import annotations
 from onnx import TensorProto
 
 from ...expr import ONE, Cond, Dim, Shape, all_of, constant, eq, ge, le
-from ...lower.op import MalformedNode, Op
+from ...lower.op import InvalidNode, MalformedNode, Op
 from ...lower.signature import Signature
 from ...lower.types import Known
 from ...lower.work import number, product_of
-from .attention import match
-from .contrib import ms_function, no_cpu, no_cpu_function
+from .contrib import match, ms_function, no_cpu, no_cpu_function
 
 FLOAT, FLOAT16, BFLOAT16 = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16
 
@@ -96,9 +95,8 @@ def moe_group_router(op: Op) -> list[Known | None]:
         raise MalformedNode(
             "MoEGroupRouter gives either router_probs, or selection_scores and router_weights"
         )
-    logits, bias = op.shape(0), op.shape(1, 1)
-    assert bias is not None
-    experts = bias[0]
+    logits, bias = op.shape(0), op.shape(1)
+    experts = op.fresh("the number of experts") if bias is None else bias.numel
     op.require(all_of(_experts(op, experts)), "the experts must divide into groups, and suffice", (1, 0))
     if op.has(2):
         weight = op.shape(2, 2)
@@ -109,7 +107,9 @@ def moe_group_router(op: Op) -> list[Known | None]:
         op.same(weight[1], logits[1], "the weights must be as wide as the tokens", (2, 1), (0, 1))
         wide = all_of((ge(logits[1], 256), eq(logits[1] % 256, 0)))
         op.require(wide, "the width must be a multiple of 256", (0, 1))
-    elif logits:
+    elif logits is not None:
+        if len(logits) < 2:
+            raise InvalidNode(f"logits {op.name_of(0)} must have rank 2 or more, got {logits}")
         op.same(logits[-1], experts, "there must be a bias for each expert", (0, len(logits) - 1), (1, 0))
     tokens = op.fresh("the number of tokens") if logits is None else Shape(logits[:-1]).numel
     return [op.out([tokens, experts])] * 3

@@ -9,18 +9,19 @@ from functools import partial
 
 from onnx import TensorProto
 
-from ...expr import Dim, Shape, constant
+from ...expr import ONE, Dim, Shape, all_of, any_of, ceil_div, constant, eq, floor_div, ge
 from ...lower.axes import along_axis, mixes
 from ...lower.op import InvalidNode, MalformedNode, Op
-from ...lower.types import Known
+from ...lower.types import Known, Tensor
 from ...lower.work import MOVES, Work, last_of, makes, number, product_of
+from ...model.types import type_name
 from ..joining import concat_axes
-from ..linear import GEMM, gemm_axes, gemm_inner, product_axes
-from ..quantization import quantize_axes
+from ..linear import GEMM, gemm_axes, gemm_inner, per_column, product_axes
+from ..normalization import broadcasts_to
+from ..quantization import quantize_axes, scale_fits
 from ..recurrent import recurrent_work
 from ..rewiring import lower_as
-from .attention import match, need_rank
-from .contrib import ms, ms_function, no_cpu, no_cpu_function
+from .contrib import match, ms, ms_function, need_rank, no_cpu, no_cpu_function
 
 FLOAT, UINT8, INT32, UINT16, UINT32 = (
     TensorProto.FLOAT,
@@ -60,6 +61,11 @@ def _inner(op: Op) -> Dim | None:
 def fused_matmul(op: Op) -> list[Known | None]:
     """Lowers FusedMatMul: operands transposed by flags, then a MatMul."""
     orders = {}
+    batches = op.int_attr("transBatchA", 0) or op.int_attr("transBatchB", 0)
+    if batches and None not in (op.rank(0), op.rank(1)) and op.rank(0) != op.rank(1):
+        raise InvalidNode(
+            f"transBatchA and transBatchB need operands of the same rank, got {op.shape(0)} and {op.shape(1)}"
+        )
     for i, side in enumerate("AB"):
         rank, batch = op.rank(i), op.int_attr(f"transBatch{side}", 0)
         swap = op.int_attr(f"trans{side}", 0)
@@ -82,8 +88,25 @@ def matmul(op: Op, bias: int | None = None) -> Known | None:
     """Lowers a MatMul of inputs 0 and 1, with an optional bias per column."""
     found = lower_as(op, "MatMul", 13, (0, 1))[0]
     weights = op.shape(1)
-    if bias is not None and op.has(bias) and weights:
-        match(op, bias, (weights[-1],), "the bias must have an element per column")
+    if bias is not None and op.has(bias) and weights and op.shape(bias) is not None:
+        size = op.shape(bias).numel
+        op.same(
+            size,
+            weights[-1],
+            "the bias must have one element per column",
+            (bias, None),
+            (1, len(weights) - 1),
+        )
+    return found
+
+
+def scaled_matmul(op: Op, scales: tuple[int, ...], zero: int, bias: int) -> Known | None:
+    """Lowers a quantized MatMul whose scales broadcast to the result; `zero` is the zero point of input 1."""
+    found = matmul(op, bias)
+    per_column(op, zero, 1, "zero point of the second matrix")
+    for i in scales:
+        if isinstance(found, Tensor) and found.shape is not None and op.has(i):
+            broadcasts_to(op, i, found.shape, "the scale must broadcast to the product")
     return found
 
 
@@ -94,10 +117,15 @@ ms_function(
     needs="rrr",
     work=product_of(last_of(0), 4),
     axes=mixes("takes one scale for all rows of {symbol}"),
-)(partial(matmul, bias=4))
+)(partial(scaled_matmul, scales=(2,), zero=3, bias=4))
 ms_function(
-    "MatMulIntegerToFloat", types=(2,), needs="rrrr", work=product_of(last_of(0), 6), axes=product_axes()
-)(partial(matmul, bias=6))
+    "MatMulIntegerToFloat",
+    operands="*A, *B, ?, ?, [1], ?, ?",
+    types=(2,),
+    needs="rrrr",
+    work=product_of(last_of(0), 6),
+    axes=product_axes(),
+)(partial(scaled_matmul, scales=(2, 3), zero=5, bias=6))
 ms_function("SparseToDenseMatMul", types=(1,), needs="rr", work=product_of(_inner))(fused_matmul)
 
 
@@ -128,6 +156,15 @@ def gemm_float8(op: Op) -> Known:
 def quantized_gemm(op: Op) -> Known:
     """Lowers QGemm; the result is float unless an output scale is given."""
     found = lower_as(op, "Gemm", 13, (0, 3, 6))[0]
+    scale, zero, b = need_rank(op, 4, 0, 1), op.shape(5), op.shape(3, 2)
+    if scale is not None and zero is not None and b is not None:
+        match(op, 5, tuple(scale), "scale and zero point of the second matrix must have the same shape")
+    if scale and b is not None:
+        columns = b[0 if op.int_attr("transB", 0) else 1]
+        fits = any_of((eq(scale[0], 1), eq(scale[0], columns)))
+        op.require(
+            fits, "the scale of the second matrix must have one element or one per column", (4, 0), (3, None)
+        )
     return op.out(getattr(found, "shape", None), (op.dtype(8) or op.dtype(0)) if op.has(7) else FLOAT)
 
 
@@ -153,10 +190,15 @@ def matmul_nbits(op: Op) -> Known:
     _rows_or_flat(op, 2, n, blocks, "there must be a scale per column and block")
     if op.has(3):
         per_row = -(-blocks * bits // 8) if op.dtype(3) == UINT8 else blocks
+        if op.dtype(3) not in (0, UINT8, op.dtype(0)) or (bits != 4 and op.dtype(3) == FLOAT):
+            raise InvalidNode(f"{op.name_of(3)} must be uint8, got {type_name(op.dtype(3))}")
         if op.dtype(3):
             _rows_or_flat(op, 3, n, per_row, "there must be a zero point per column and block")
+    bias = op.shape(5) if op.has(5) else None
+    if bias and bias[0].terms and op.as_onnxruntime("sizes-at-load"):
+        raise InvalidNode(f"the bias {op.name_of(5)} must have a fixed size, got {bias}")
     if op.has(5):
-        match(op, 5, (constant(n),), "the bias must have an element per column")
+        match(op, 5, (constant(n),), "the bias must have one element per column")
     return replace_last(op, k, n)
 
 
@@ -187,6 +229,10 @@ def replace_last(op: Op, k: int, n: int, i: int = 0) -> Known:
 @ms_function("MatMulBnb4", types=(0,), needs="rrr K N block_size quant_type", work=product_of(last_of(0)))
 def matmul_bnb4(op: Op) -> Known:
     k, n = op.int_attr("K", 0), op.int_attr("N", 0)
+    for i, least in ((1, -(-k * n // 2)), (2, -(-k * n // max(op.int_attr("block_size", 0), 1)))):
+        stored = op.shape(i)
+        if stored is not None:
+            op.require(ge(stored.numel, least), f"expected {least} elements or more", (i, None))
     return replace_last(op, k, n) if op.int_attr("transB", 1) else replace_last(op, n, k)
 
 
@@ -221,10 +267,51 @@ no_cpu("QOrderedMatMul", "~B M K, ?, ~B K N, ?, ?, N, ?, ? -> ~B M N", needs="rr
 @ms_function("MoE", types=(0,), needs="rrr.r")
 @ms_function("QMoE", types=(0,), needs="rrr..r")
 def mixture_of_experts(op: Op) -> Known:
+    """Lowers MoE and QMoE: E experts from hidden size H to inner size I, and back."""
+    quantized = op.node.op_type == "QMoE"
+    first, second, pack = (2, 5, 8 // op.int_attr("expert_weight_bits", 4)) if quantized else (2, 4, 1)
     tokens, router = need_rank(op, 0, 2, 3), need_rank(op, 1, 2)
-    if tokens is not None and router is not None:
-        op.same(Shape(tokens[:-1]).numel, router[0], "there must be a routing row per token", (0, 0), (1, 0))
+    up, down = op.shape(first, 3), op.shape(second, 3)
+    if tokens is None or router is None or up is None or down is None:
+        return op.like()
+    hidden, experts = tokens[-1], router[1]
+    op.same(Shape(tokens[:-1]).numel, router[0], "there must be one row of routing per token", (0, 0), (1, 0))
+    op.require(ge(hidden, 1), "a token must have a feature", (0, len(tokens) - 1))
+    inner = floor_div((down[1] * down[2]).scale(pack), hidden)
+    gated = op.text_attr("activation_type", "relu") == "swiglu" and op.int_attr("swiglu_fusion", 0) != 0
+    wide = inner.scale(2 if gated else 1)
+    plain = (experts, wide, hidden), (experts, hidden, inner)
+    turned = (experts, hidden, wide), (experts, inner, hidden)
+    places = tuple((i, k) for i in (first, second) for k in range(3))
+    op.require(
+        any_of(
+            all_of(
+                eq(size.scale(pack) if k == 2 else size, want)
+                for found, wanted in zip((up, down), layout, strict=True)
+                for k, (size, want) in enumerate(zip(found, wanted, strict=True))
+            )
+            for layout in (plain, turned)
+        ),
+        "expected weights [E, I, H] and [E, H, I] for E experts, hidden size H, and inner size I",
+        *places,
+    )
+    for i, size in ((first + 1 + quantized, wide), (second + 1 + quantized, hidden)):
+        match(op, i, (experts, size), "the bias of the experts must have shape [experts, features]")
+    if quantized:
+        _expert_scales(op, experts, ((first, wide, hidden), (second, hidden, inner)))
     return op.like()
+
+
+def _expert_scales(op: Op, experts: Dim, layers: tuple[tuple[int, Dim, Dim], ...]) -> None:
+    """Requires scales and zero points of QMoE's weights: per output feature, or per block of input features."""
+    block = op.int_attr("block_size", 0)
+    for k, (i, rows, columns) in enumerate(layers):
+        blocks = floor_div(columns, constant(block)) if block > 0 else ONE
+        for at, what in ((i + 1, "scale"), (11 + k, "zero point")):
+            given = need_rank(op, at, *((3,) if block > 0 else (2, 3)))
+            why = f"expected one {what} per expert, output feature, and block"
+            if given is not None:
+                match(op, at, (experts, rows, blocks)[: len(given)], why)
 
 
 # ---------------------------------------------------------------------- quantization
@@ -233,10 +320,16 @@ def mixture_of_experts(op: Op) -> Known:
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.QuantizeLinear
 @ms_function("QuantizeLinear", needs="rr", work=makes(2), axes=quantize_axes)
 def quantize(op: Op) -> Known:
+    scale_fits(op, op.int_attr("axis", 1))
     return op.out(op.shape(0), op.dtype(2) if op.has(2) else UINT8)
 
 
-ms("DequantizeLinear", "*S, ?, ? -> *S", types=(1,), needs="rr", work=makes(2), axes=quantize_axes)
+@ms_function("DequantizeLinear", types=(1,), needs="rr", work=makes(2), axes=quantize_axes)
+def dequantize(op: Op) -> Known:
+    scale_fits(op, op.int_attr("axis", 1))
+    return op.like()
+
+
 no_cpu("QuantizeWithOrder", "*S, ? -> *S", types=("int8",), needs="rr order_input order_output")
 
 
@@ -261,28 +354,39 @@ def dequantize_bfp(op: Op) -> Known:
 @ms_function("GatherBlockQuantized", types=(2,), needs="rrr")
 def gather_block_quantized(op: Op) -> Known:
     """Lowers GatherBlockQuantized: a Gather from packed bytes, unpacked along the last axis."""
-    data, indices = op.shape(0), op.shape(1)
+    data, indices, bits = op.shape(0), op.shape(1), op.int_attr("bits", 4)
     if data is None or indices is None:
         return op.out(None)
+    if len(data) < 2:
+        raise InvalidNode(f"data {op.name_of(0)} must have rank 2 or more, got {data}")
     axis = op.axis(op.int_attr("gather_axis", 0), len(data), "gather_axis")
-    if op.dtype(0) == UINT8:
-        data = data.with_dim(-1, data[-1].scale(8 // op.int_attr("bits", 4)))
+    along = op.axis(op.int_attr("quantize_axis", 1), len(data), "quantize_axis")
+    packed = 8 // bits if op.dtype(0) == UINT8 else 1
+    data = data.with_dim(-1, data[-1].scale(packed))
+    block = constant(op.int_attr("block_size", 128))
+    scales = [ceil_div(d, block) if k == along else d for k, d in enumerate(data)]
+    match(op, 2, tuple(scales), f"expected one scale per block of {block}")
+    zeros = [*scales[:-1], ceil_div(scales[-1], constant(packed))]
+    match(op, 3, tuple(zeros), f"expected one zero point per block of {block}")
+    for i in (2, 3) if op.has(3) and op.as_onnxruntime("sizes-at-load") else ():
+        if op.shape(i) is not None and any(d.terms for d in op.shape(i) or ()):
+            raise InvalidNode(f"{op.name_of(i)} must have fixed sizes, got {op.shape(i)}")
     return op.out([*data[:axis], *indices, *data[axis + 1 :]])
 
 
 # ---------------------------------------------------------------------- quantized operators of the standard
 
-ms("QLinearLeakyRelu", "*S, ?, ?, ?, ? -> *S", needs="rr.r", axes="=")
-ms("QLinearSigmoid", "*S, ?, ?, ?, ? -> *S", needs="rr.r", axes="=")
+ms("QLinearLeakyRelu", "*S, [1], [1], [1], [1] -> *S", needs="rr.r", axes="=")
+ms("QLinearSigmoid", "*S, [1], [1], [1], [1] -> *S", needs="rr.r", axes="=")
 ms(
     "QLinearSoftmax",
-    "*S, ?, ?, ?, ? -> *S",
+    "*S C, [1], [1], [1], [1] -> *S C",
     needs="rr.rr opset",
     axes=lambda op, outputs: along_axis(-1, rest=op.int_attr("opset", 13) < 13)(op, outputs),
 )
-ms("QLinearAdd", "~S, ?, ?, ~S, ?, ?, ?, ? -> ~S", needs="rr.rr.r", axes="=")
-ms("QLinearMul", "~S, ?, ?, ~S, ?, ?, ?, ? -> ~S", needs="rr.rr.r", axes="=")
-ms("QLinearWhere", "~S, ~S, ?, ?, ~S, ?, ?, ?, ? -> ~S", types=(1,), needs="rrrrrrrrr", axes="=")
+ms("QLinearAdd", "~S, ., ., ~S, ., ., ., . -> ~S", needs="rr.rr.r", axes="=")
+ms("QLinearMul", "~S, ., ., ~S, ., ., ., . -> ~S", needs="rr.rr.r", axes="=")
+ms("QLinearWhere", "~S, ~S, [1], [1], ~S, [1], [1], [1], [1] -> ~S", types=(1,), needs="rrrrrrrrr", axes="=")
 no_cpu("MulInteger", "~S, ?, ~S, ? -> ~S", types=("int32",), needs="r.r")
 no_cpu("QOrderedGelu", "*S, ?, ? -> *S", needs="rrr")
 no_cpu("QOrderedLayerNormalization", "*S, ?, ?, ?, ? -> *S", needs="rrr.r")
@@ -291,6 +395,12 @@ no_cpu("QOrderedLayerNormalization", "*S, ?, ?, ?, ? -> *S", needs="rrr.r")
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.QLinearConcat
 @ms_function("QLinearConcat", types=(1,), needs="rrr axis", work=MOVES, axes=concat_axes(2, 3))
 def quantized_concat(op: Op) -> list[Known | None]:
+    for i in range(2, op.n_in, 3):
+        for given, what in zip((i, i + 1, i + 2), (op.dtype(1), FLOAT, op.dtype(1)), strict=True):
+            if op.dtype(given) not in (0, what) and what:
+                raise InvalidNode(
+                    f"{op.name_of(given)} must be {type_name(what)}, got {type_name(op.dtype(given))}"
+                )
     return lower_as(op, "Concat", 13, range(2, op.n_in, 3))
 
 
@@ -331,7 +441,12 @@ def quantized_lstm(op: Op) -> list[Known | None]:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.AttnLSTM
-@ms_function("AttnLSTM", types=(0,), needs="rrr")
+@ms_function(
+    "AttnLSTM",
+    operands="T B I, D 4*H I+A, D 4*H H, D 8*H, B, D B H, D B H, D 3*H, D H Q, D M Q, D Q, B N M, B, D H+M A",
+    types=(0,),
+    needs="rrr",
+)
 def attention_lstm(op: Op) -> list[Known | None]:
     """Lowers AttnLSTM: an LSTM with attention over a memory."""
     x, recurrence = op.shape(0, 3), op.shape(2, 3)

@@ -12,9 +12,8 @@ from ...expr.limits import INT32_MAX
 from ...lower.op import MalformedNode, Op
 from ...lower.types import Known
 from ..limits import MAX_STATES
-from .attention import match, need_rank
 from .cache import state_window
-from .contrib import ms_function, no_cpu, no_cpu_function
+from .contrib import match, ms_function, need_rank, no_cpu, no_cpu_function
 
 
 def captured(op: Op, i: int, batch: Dim | None) -> int:
@@ -33,6 +32,9 @@ def sequences(op: Op, i: int) -> Dim:
     offsets = op.shape(i, 1)
     assert offsets is not None
     op.require(ge(offsets[0], 2), "there must be offsets of one sequence or more", (i, 0))
+    known, tokens = op.const_ints(i), op.shape(0)
+    if known and tokens:
+        op.same(tokens[0], known[-1], "the last offset must be the number of tokens", (0, 0), (i, None))
     return offsets[0] - 1
 
 
@@ -55,7 +57,11 @@ def causal_conv_with_state(op: Op) -> list[Known | None]:
     channels = x[-1] if last else x[1]
     op.same(kernel[0], channels, "there must be a kernel for each channel", (1, 0), (0, n + 1 if last else 1))
     reach = (kernel[-1] - 1).scale(dilation)  # along the last spatial axis
+    op.same(kernel[1], 1, "the convolution must be depthwise: axis 1 of its kernel must be 1", (1, 1))
+    match(op, 2, (channels,), "the bias must have one element per channel")
     state = [x[0], reach, channels] if last else [*x[:-1], reach]
+    held = (constant(window), *state) if window else tuple(state)
+    match(op, 3, held, "past_state must hold the inputs that the kernel reaches back to")
     return [op.like(), op.out([constant(window), *state] if window else state)]
 
 
@@ -75,6 +81,8 @@ def varlen_causal_conv_with_state(op: Op) -> list[Known | None]:
     capacity = captured(op, 5, batch)
     op.require(ge(x[0], batch), "each sequence needs a token", (0, 0), (2, 0))
     op.same(kernel[0], x[1], "there must be a kernel for each channel", (1, 0), (0, 1))
+    op.same(kernel[1], 1, "the convolution must be depthwise: axis 1 of its kernel must be 1", (1, 1))
+    match(op, 3, (x[1],), "the bias must have one element per channel")
     state = (batch, x[1], (kernel[2] - 1).scale(dilation))
     match(op, 4, state, "the state must fit sequences, channels and kernel")
     return [op.out(x), op.out(state), op.out([batch, capacity, x[1]])]
@@ -106,11 +114,26 @@ def _hashes(op: Op) -> tuple[int, int]:
     return n - 1, (n - 1) * heads
 
 
+def _hash_operands(op: Op, past: int, hashes: int, offsets: int) -> None:
+    """Requires multipliers, vocabulary sizes, and the offsets and end of text behind them."""
+    multipliers = op.shape(1, 1)
+    assert multipliers is not None
+    op.require(
+        ge(multipliers[0], past + 1), f"expected at least {past + 1} multipliers, one per token", (1, 0)
+    )
+    for i in (2, offsets):
+        match(op, i, (hashes,), f"expected {hashes} elements, one per hash of a token")
+    op.shape(offsets + 1, 0)
+
+
 @ms_function("NGramHashMapping", types=(0, 0), needs="rrr max_ngram_size n_head_per_ngram pad_id")
 def ngram_hash_mapping(op: Op) -> list[Known | None]:
     ids = op.shape(0, 2)
     assert ids is not None
     past, hashes = _hashes(op)
+    _hash_operands(op, past, hashes, 4)
+    match(op, 3, (ids[0], past), "past_ids must have shape [batch, max_ngram_size - 1]")
+    match(op, 6, tuple(ids), "segment_ids must have the shape of input_ids")
     return [op.out([*ids, hashes]), op.out([ids[0], past])]
 
 
@@ -121,6 +144,11 @@ def varlen_ngram_hash_mapping(op: Op) -> list[Known | None]:
     ids, batch = op.shape(0, 1), sequences(op, 3)
     assert ids is not None
     past, hashes = _hashes(op)
+    _hash_operands(op, past, hashes, 5)
+    op.require(ge(ids[0], batch), "each sequence needs a token", (0, 0), (3, 0))
+    for i in (4, 8):
+        match(op, i, (batch, past), "the past must have shape [sequences, max_ngram_size - 1]")
+    match(op, 7, tuple(ids), "segment_ids must have the shape of input_ids")
     held = op.out([batch, past])
     return [op.out([ids[0], hashes]), held, held, op.out([batch, captured(op, 9, batch), past])]
 

@@ -8,9 +8,9 @@ from ...lower.registry import DEFAULT
 #: one token for each input (see `lower.interface`): its operators
 _TAKES = """
 * * F f f f: GemmFloat8
-* H: DequantizeLinear
+z H z: DequantizeLinear
 * N: GatherND
-* N F: GatherBlockQuantized
+q N F q: GatherBlockQuantized
 * i: ExpandDims
 * i i i i H H i i i i i: BeamSearch
 * i i i i H H i i i i i i i H: WhisperBeamSearch
@@ -30,9 +30,9 @@ E E1 b: BitmaskDropout
 E...: IsAllFinite
 F: QuantizeBFP
 F F: SwiGLU
-F F * * F * * F * * F * * * F f f f f: QMoE
+F F w e F w e F w e F w w w F f f f f: QMoE
 F F F: GatedRMSNorm GemmFastGelu
-F F F * * i i F F l F F f f F F i: GroupQueryAttention
+F F F C C i i F F l F F f f F F i: GroupQueryAttention
 F F F F: CausalConvWithState GatedAdd SkipSimplifiedLayerNormalization
 F F F F F: SkipLayerNormalization
 F F F F F F: EngramGate
@@ -58,7 +58,8 @@ F u F: MatMulBnb4
 F u F * i F: MatMulNBits
 G G: CDist
 G G G G i G G G G G G G i G: AttnLSTM
-H H: BiasSplitGelu QuantizeLinear
+H H: BiasSplitGelu
+H H x: QuantizeLinear
 H H H: BiasAdd
 H H H H: NhwcFusedConv
 H H H H H H i: GatedRelativePositionBias LongformerAttention
@@ -112,6 +113,11 @@ i i H H H H H i i: EmbedLayerNormalization
 i i Q Q Q Q Q i f f f f f Q Q Q Q Q: QEmbedLayerNormalization
 i i i f i i i: GreedySearch
 i i i f i i i i i: Sampling
+A A: GridSample
+M M M: FusedGemm
+R R R: Range
+s s1: MatMulInteger16
+t: Tokenizer
 i i i i i i i: PackedSparseAttentionIndexerMerge
 k k f k k f f f f i: Mamba2Verify
 l f: NGramRepeatBlock
