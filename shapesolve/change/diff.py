@@ -202,6 +202,10 @@ _UNDECIDED: Mapping[str, int] = {}
 
 def _outside(mine: Analysis, other: _Side) -> Mapping[str, int] | None:
     """Sizes that `mine` accepts and the other model rejects. None: proved that there are none; empty: undecided."""
+    if mine.contract.impossible:
+        return None
+    if other.analysis.contract.impossible:
+        return mine._solved.completed({}) or _UNDECIDED
     checker = Checker(mine._solved.lowered.constraints, mine._solved.facts)
     prover = _prover(mine)
     decided = True

@@ -39,13 +39,21 @@ def run_both(first: Any, second: Any, feeds: Sequence[Mapping[str, Any]], names:
 
 
 def session(model: Any) -> Any:
-    """A session of onnxruntime on the CPU without optimizations, for a model as bytes or a path."""
+    """Return a session of onnxruntime on the CPU without optimizations, for a model as bytes or a path.
+
+    Raises:
+        RuntimeError: If onnxruntime cannot load the model.
+    """
     import onnxruntime as ort
 
     options = ort.SessionOptions()
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = 4
-    return ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    try:
+        return ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    except Exception as e:  # onnxruntime raises a dozen classes of its own
+        which = model if isinstance(model, str) else "the model"
+        raise RuntimeError(f"onnxruntime cannot load {which}: {_short(e)}") from e
 
 
 def _difference(x: Any, y: Any) -> tuple[float, str]:

@@ -48,7 +48,10 @@ def mend(freeing: Freeing, node: Node) -> Node:
     elif 1 in reads and reads[1].what == INDICES:
         links = freeing.provenance.links(node)
         kind = "" if links is None else picks(links)
-        node = _gather(freeing, node) if kind == "axis" else _gather_nd(freeing, node) if kind else node
+        if kind == "axis":
+            node = _gather(freeing, node)
+        elif kind and len(node.inputs) == 2:
+            node = _gather_nd(freeing, node)
     for _ in range(3 * len(node.inputs) + 1):
         links = freeing.provenance.links(node)
         changed = None if links is None else _fitted(freeing, node, links)

@@ -122,22 +122,33 @@ def _run(freeing: Freeing) -> None:
     """
     originals = {drafted.origin: drafted for drafted in freeing.draft.graph.nodes}
     for node in freeing.model.graph.nodes:
-        drafted, rule = originals[node], freeing.rule(node)
-        if rule is not None and rule.bodies == "one":
-            check_suspects(freeing, node)
-            _branched(freeing, node, drafted)
-            freeing.made(node)
-        else:
-            mended = mend(freeing, node)
-            freeing.lower(mended, node)
-            own = freeing.own.get(node.outputs[0])
-            if own is not None:
-                name = freeing.draft.fresh_node(f"{node.name}_free")
-                drafted = DraftNode(mended.op_type, (), mended.outputs, name=name, attributes=own)
-            drafted.inputs = list(mended.inputs)
-        freeing.nodes.append(drafted)
+        try:
+            _free_node(freeing, node, originals[node])
+        except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+            if isinstance(error, Refused):
+                raise
+            what = f"{node.label} ({node.op_type}) cannot be followed: {type(error).__name__}: {error}"
+            raise Refused(what, node=node.label) from error
     freeing.draft.graph.nodes = [*freeing.sizes.nodes, *freeing.nodes]
     freeing.draft.drop_dead(lambda node: node.origin is not None)
+
+
+def _free_node(freeing: Freeing, node: Node, drafted: DraftNode) -> None:
+    """Rewrites and lowers one node."""
+    rule = freeing.rule(node)
+    if rule is not None and rule.bodies == "one":
+        check_suspects(freeing, node)
+        _branched(freeing, node, drafted)
+        freeing.made(node)
+    else:
+        mended = mend(freeing, node)
+        freeing.lower(mended, node)
+        own = freeing.own.get(node.outputs[0])
+        if own is not None:
+            name = freeing.draft.fresh_node(f"{node.name}_free")
+            drafted = DraftNode(mended.op_type, (), mended.outputs, name=name, attributes=own)
+        drafted.inputs = list(mended.inputs)
+    freeing.nodes.append(drafted)
 
 
 def _branched(freeing: Freeing, node: Node, drafted: DraftNode) -> None:

@@ -135,6 +135,8 @@ def placements(pieces: Seq[AxisFactor], sizes: Seq[int], raw: Seq[int]) -> list[
         sizes: the output's baked sizes.
         raw: the entries of the target as they stand, 0 and -1 among them.
     """
+    if any(piece.baked == 0 for piece in pieces):
+        return []  # nothing tells where the factors of an empty tensor went
 
     def filled(
         i: int, head: int, k: int, need: int, taken: Dim, cost: int

@@ -125,10 +125,7 @@ class _Session:
     """A model in onnxruntime, and the names of its inputs and outputs."""
 
     def __init__(self, model: onnx.ModelProto) -> None:
-        try:
-            self._session = session(model.SerializeToString())
-        except Exception as e:
-            raise RuntimeError(f"onnxruntime cannot load the model: {e}") from e
+        self._session = session(model.SerializeToString())
         self.inputs = [i.name for i in self._session.get_inputs()]
         self.outputs = [o.name for o in self._session.get_outputs()]
 

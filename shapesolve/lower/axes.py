@@ -100,8 +100,12 @@ def links_of(op: Op, outputs: Outputs) -> Links | None:
     try:
         if not isinstance(rule.axes, str):
             found: Links = rule.axes(op, outputs)
-            return found
-        return by_letters(rule.axes, op, outputs)
+        else:
+            found = by_letters(rule.axes, op, outputs)
+        for i, labels in enumerate(found.inputs[: op.n_in]):
+            if labels is not None and op.has(i) and op.rank(i) not in (None, len(labels)):
+                raise Unfollowed
+        return found
     except (InvalidNode, IndexError, TypeError, ValueError) as error:
         raise Unfollowed from error
 

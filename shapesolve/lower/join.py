@@ -30,7 +30,8 @@ def same_known(a: Known | None, b: Known | None) -> bool:
     if a is b:
         return True
     if isinstance(a, Sequence) and isinstance(b, Sequence):
-        return a.length is b.length and same_known(a.elem, b.elem) and same_items(a.items, b.items)
+        same = a.length is b.length and same_known(a.elem, b.elem) and a.parts == b.parts
+        return same and same_items(a.items, b.items)
     if isinstance(a, Optional) and isinstance(b, Optional):
         return a.present is b.present and same_known(a.elem, b.elem)
     return isinstance(a, Map) and isinstance(b, Map) and a.key == b.key and same_known(a.value, b.value)

@@ -52,19 +52,28 @@ class Tensor:
 
 
 class Sequence:
-    """A sequence of tensors. It has the join of all elements, the length, and the elements when known one by one."""
+    """A sequence of tensors. It has the join of all elements, the length, and the elements when known one by one.
 
-    __slots__ = ("elem", "items", "length")
+    `parts` is the axis, its size, and the size of a part, if the elements are the parts of a tensor (the last may be smaller).
+    """
+
+    __slots__ = ("elem", "items", "length", "parts")
 
     def __init__(
-        self, elem: Known | None, length: Dim | None = None, items: tuple[Known, ...] | None = None
+        self,
+        elem: Known | None,
+        length: Dim | None = None,
+        items: tuple[Known, ...] | None = None,
+        parts: tuple[int, Dim, Dim] | None = None,
     ) -> None:
-        self.elem, self.length, self.items = elem, length, items
+        self.elem, self.length, self.items, self.parts = elem, length, items, parts
 
     @property
     def free(self) -> frozenset[str]:
         """Names of all symbols in it."""
         own = _NO_NAMES if self.length is None else self.length.free
+        if self.parts is not None:
+            own = own | self.parts[1].free | self.parts[2].free
         return own.union(*[k.free for k in (self.elem, *(self.items or ())) if k is not None])
 
 
@@ -153,11 +162,14 @@ class Interner:
             length = dim(known.length) if known.length is not None else None
             items = None if known.items is None else tuple([self.resolve(i, dim) for i in known.items])
             same = items is None or all(a is b for a, b in zip(items, known.items or (), strict=True))
-            return (
-                known
-                if same and elem is known.elem and length is known.length
-                else Sequence(elem, length, items)
-            )
+            parts = known.parts
+            if parts is not None:
+                axis, size, part = parts
+                parts = axis, dim(size), dim(part)
+                same = same and parts[1] is size and parts[2] is part
+            if same and elem is known.elem and length is known.length:
+                return known
+            return Sequence(elem, length, items, parts)
         if isinstance(known, Optional):
             inner = known.elem and self.resolve(known.elem, dim)
             present = known.present.map_dims(dim) if known.present is not None else None

@@ -118,7 +118,7 @@ def _read_dim(proto: onnx.TensorShapeProto.Dimension, owner: str) -> int | str |
     if kind == "dim_value":
         # Exporters write -1 for "not known", and onnxruntime reads every negative size so.
         return proto.dim_value if proto.dim_value >= 0 else None
-    if kind != "dim_param" or not proto.dim_param:
+    if kind != "dim_param" or proto.dim_param.strip() in ("", "?"):  # as onnx prints a dim without a name
         return None
     check_text([proto.dim_param], f"the shape of {quoted(owner)}")
     if len(proto.dim_param) > MAX_DIM_PARAM:

@@ -37,7 +37,9 @@ def concat_axes(start: int = 0, step: int = 1) -> Axes:
         count, axis = rank(op, start), axis_of(op, i=start)
         parts = range(start, op.n_in, step)
         inputs = [
-            [("cut", i) if k == axis else k for k in range(count)] if i in parts else own(op, i)
+            [("cut", i) if k == axis else k for k in range(count)]
+            if i in parts and rank(op, i) == count  # an empty operand may have another rank
+            else own(op, i)
             for i in range(op.n_in)
         ]
         joined: Label = ("cut", start) if len(parts) == 1 else "joined"

@@ -16,11 +16,15 @@ from ..expr import (
     TRUE,
     Cond,
     Dim,
+    any_of,
     ceil_div,
     constant,
     eq,
     exact_quotient,
     ge,
+    le,
+    lt,
+    minimum,
     total,
 )
 from ..lower.axes import Links, Unfollowed, axis_of, own, plain, rank
@@ -130,7 +134,18 @@ def at(op: Op) -> Known | None:
     position = _position(op, 1, seq.length)
     if seq.items is not None and position is not None and -len(seq.items) <= position < len(seq.items):
         return seq.items[position]
-    return element(op, seq.elem)
+    found = element(op, seq.elem)
+    if (
+        seq.parts is not None
+        and seq.length is not None
+        and position is not None
+        and isinstance(found, Tensor)
+    ):
+        axis, size, part = seq.parts
+        start = part * position if position >= 0 else (seq.length + position) * part
+        if found.shape is not None:
+            return op.out(found.shape.with_dim(axis, minimum(part, size - start)), found.dtype)
+    return found
 
 
 # https://onnx.ai/onnx/operators/onnx__SequenceLength.html
@@ -180,7 +195,7 @@ def split(op: Op) -> Known:
         return Sequence(part(OPEN))
     if rank == 0:
         # the text ignores keepdims here, onnxruntime does not: without it the rank is left open
-        return _chunks(op, size, part) if op.int_attr("keepdims", 1) else Sequence(op.out(None, dtype))
+        return _chunks(op, axis, size, part) if op.int_attr("keepdims", 1) else Sequence(op.out(None, dtype))
     sizes = op.ints(1)
     if sizes is None:
         count = op.shape(1, 1)
@@ -191,7 +206,7 @@ def split(op: Op) -> Known:
     return _of_items(op, tuple(part(d) for d in sizes))
 
 
-def _chunks(op: Op, size: Dim, part: Callable[[Dim], Tensor]) -> Sequence:
+def _chunks(op: Op, axis: int, size: Dim, part: Callable[[Dim], Tensor]) -> Sequence:
     """A sequence of parts of equal size, except that the last may be smaller."""
     chunk = op.scalar(1)
     if chunk is None:
@@ -203,8 +218,9 @@ def _chunks(op: Op, size: Dim, part: Callable[[Dim], Tensor]) -> Sequence:
     if chunk.value is not None and size.value is not None and n.const <= MAX_ITEMS:
         rest = [min(chunk.const, size.const - k * chunk.const) for k in range(n.const)]
         return _of_items(op, tuple(part(constant(d)) for d in rest), op.dtype(0))
-    whole = exact_quotient(size, chunk) is not None
-    return Sequence(part(chunk if whole else OPEN), n)
+    if exact_quotient(size, chunk) is not None:
+        return Sequence(part(chunk), n)
+    return Sequence(part(OPEN), n, parts=(axis, size, chunk))
 
 
 def _concat_axes(op: Op, _: Outputs) -> Links:
@@ -249,7 +265,15 @@ def _concat_unknown(op: Op, seq: Sequence, axis: int, stacks: bool) -> Known | N
     k = op.axis(axis, len(elem.shape) + stacks)
     n = seq.length if seq.length is not None else op.fresh("the length of a sequence", 1)
     dims = []
-    for i, d in enumerate(elem.shape):
+    shape = list(elem.shape)
+    if seq.parts is not None:
+        axis, size, part = seq.parts
+        if not stacks and axis == k:
+            return op.out(elem.shape.with_dim(axis, size), elem.dtype)
+        even = any_of((eq(size % part, 0), le(size, part), lt(part, 1)))
+        op.require(even, JOIN_ELEMENTS, (0, None))
+        shape[axis] = minimum(size, part)
+    for i, d in enumerate(shape):
         if not stacks and i == k:
             dims.append(op.fresh("the sum of sizes of a sequence") if d is OPEN else d * n)
         else:
