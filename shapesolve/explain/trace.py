@@ -7,7 +7,7 @@ followed in turn.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -15,7 +15,7 @@ from ..expr import Dim, Shape, symbol
 from ..lower.types import Known, Tensor
 from ..lower.values import Value
 from ..model import Node
-from .limits import MAX_LINKS, MAX_PROBES
+from .limits import MAX_CARRIERS, MAX_LINKS, MAX_PROBES
 
 if TYPE_CHECKING:
     from ..lower.lowered import Lowered
@@ -110,35 +110,47 @@ class Tracer:
         carriers = [c for name in names for c in self._carries(name, axis, dim, tensor, name in read)]
         if carriers:
             ranked = [c for _, c in sorted(carriers, key=lambda c: c[0])]
-            if len(ranked) > 1 and not dim.terms:
-                ranked = self._deciding(node, prefix, tensor, axis, dim, ranked) or ranked
-            return Link("passes", tensor, axis, dim, node, prefix), ranked[:1]
+            if not dim.terms:
+                ranked = self._deciding(node, prefix, tensor, axis, dim, ranked, read)
+            if ranked:
+                return Link("passes", tensor, axis, dim, node, prefix), ranked[:1]
         return Link("computes", tensor, axis, dim, node, prefix), self._ingredients(names, read, dim)
 
     def _deciding(
-        self, node: Node, prefix: str, tensor: str, axis: int | None, dim: Dim, carriers: Sequence[Carrier]
-    ) -> list[Carrier]:
-        """Of several inputs with this number, those that the output dim really comes from. Found by changing one at a time.
+        self,
+        node: Node,
+        prefix: str,
+        tensor: str,
+        axis: int | None,
+        dim: Dim,
+        carriers: Sequence[Carrier],
+        read: Container[str],
+    ) -> Sequence[Carrier]:
+        """Of inputs with this number, those that the output dim comes from; none if the node makes it itself.
 
-        The node is lowered on its own with a symbol in the place of each; a result that holds the symbol follows it.
+        The node is lowered on its own with a symbol in place of each number; a result that holds the symbol follows it.
+        Numbers that cannot be tried stay, except the number of elements of an input that is `read` as data.
         """
         if node.subgraphs:
-            return []
+            return carriers
         inputs = {n: k for n in node.inputs if n and (k := self._known(n, prefix)) is not None}
         names = {self.lowered.full_name(n, prefix): n for n in node.inputs if n}
         output = next((n for n in node.outputs if n and tensor.endswith(n)), "")
-        found = []
-        for carrier in carriers[:6]:
+        found, untried = list[Carrier](), list[Carrier]()
+        for k, carrier in enumerate(carriers):
             name = names.get(carrier[0], "")
             known = inputs.get(name)
-            if self._probes >= MAX_PROBES or not isinstance(known, Tensor):
-                break
-            self._probes += 1
-            changed = self._with_probe(known, carrier)
+            changed = None
+            if k < MAX_CARRIERS and self._probes < MAX_PROBES and isinstance(known, Tensor):
+                self._probes += 1
+                changed = self._with_probe(known, carrier)
             made = {} if changed is None else self.walk.probe(node, {**inputs, name: changed}, prefix)
-            if _holds_probe(made.get(output), axis, dim):
+            if made.get(output) is None:
+                if carrier[1] is None or carrier[0] not in read:
+                    untried.append(carrier)
+            elif _holds_probe(made.get(output), axis, dim):
                 found.append(carrier)
-        return found
+        return found or untried
 
     def _known(self, name: str, prefix: str) -> Known | None:
         """An input of a node with all that the analysis knows of it."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from collections.abc import Sequence as Seq
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -14,13 +15,14 @@ from ..lazy import cached_property
 from ..model import Model, Node
 from ..propagate.facts import Facts
 from ..propagate.log import ConstraintSet
+from .records import Place
 from .rule import Rule
 from .types import Known, Optional, Sequence, Tensor
 from .values import INT_TYPES, Value
 from .walk import Walk
 
 if TYPE_CHECKING:
-    from ..propagate.constraint import Constraint
+    from ..propagate.constraint import Constraint, Site
 
 
 class Shapes(dict[str, Shape]):
@@ -157,7 +159,7 @@ class Lowered:
 
 
 def _constraint(walk: Walk, number: int) -> Constraint:
-    from ..propagate.constraint import Constraint, Origin, Site
+    from ..propagate.constraint import Constraint, Origin
 
     entry = walk.state.log[number]
     if entry.node is None:
@@ -167,11 +169,25 @@ def _constraint(walk: Walk, number: int) -> Constraint:
         entry.role == "declared"
     ):  # of an output; other places are of inputs, of which the last may be left out
         names = (*names, *entry.node.outputs)
-    sites = tuple(
-        Site(walk.full_name(names[i], entry.prefix), axis) for i, axis in entry.places if i < len(names)
-    )
+    sites = stated_sites(walk, names, entry.prefix, entry.places)
     origin = Origin(f"{entry.prefix}{entry.node.label}", entry.node.op_type, entry.why, sites)
     return Constraint(entry.cond, entry.role, origin, entry.guard)
+
+
+def stated_sites(walk: Walk, names: Seq[str], prefix: str, places: Iterable[Place]) -> tuple[Site, ...]:
+    """Return places of a node as sites: an element of a vector is on its axis 0."""
+    from ..propagate.constraint import Site
+
+    found = []
+    for i, axis in places:
+        if i < len(names):
+            tensor = walk.full_name(names[i], prefix)
+            known = walk.state.tensors.get(tensor)
+            rank = len(known.shape) if isinstance(known, Tensor) and known.shape is not None else None
+            if axis is not None and rank is not None and axis >= rank:
+                axis = 0 if rank == 1 else None
+            found.append(Site(tensor, axis))
+    return tuple(found)
 
 
 def symbols_of(known: Known | None) -> dict[str, Dim]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from ..expr import Cond, Dim, DimTooLarge, Substitution, eq, implies
 from ..expr.limits import MAX_DIM_SIZE
 from ..lazy import cached_property
+from ..lower.lowered import stated_sites
 from ..lower.records import Entry
 from ..propagate.constraint import Constraint, Origin, Sides, Site
 from .local import Definition, LocalWalk
@@ -116,10 +117,7 @@ class Content:
             return (Site(row.tensor, row.axis),) if row.axis >= 0 else ()
         if row.node is None:
             return ()
-        names = row.node.inputs
-        return tuple(
-            Site(walk.full_name(names[i], row.prefix), axis) for i, axis in row.places if i < len(names)
-        )
+        return stated_sites(walk, row.node.inputs, row.prefix, row.places)
 
     def constraint(self, number: int) -> Constraint:
         """Row `number` as a constraint."""
