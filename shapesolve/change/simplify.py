@@ -17,6 +17,7 @@ from ..arguments import checked
 from ..collection import CollectionPaused
 from ..expr import constant
 from ..expr.nearest import like_pattern
+from ..lower.standard import newly_rejected
 from ..model import Model, read_model
 from ..model.saving import with_weights
 from .draft import Draft, DraftNode
@@ -119,6 +120,10 @@ def simplified_draft(
     kept = [info for info in proto.graph.value_info if _holds(info, analysis)]
     del proto.graph.value_info[:]
     proto.graph.value_info.extend(kept)
+    if newly_rejected(read, proto):  # what was folded shows that a branch which is never taken does not fit
+        whole = type(proto)()
+        whole.CopyFrom(read.proto)
+        return Simplified(whole, (), _count(nodes), _count(nodes)), analysis
     return Simplified(proto, removed, _count(nodes), _count(left)), analysis
 
 

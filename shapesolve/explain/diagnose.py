@@ -41,8 +41,10 @@ _NOTE_CODES = {
     "file": "SS104",
     "rule": "SS105",
     "load": "SS206",
+    "outside": "SS206",
 }
 _DEAD = "`shapesolve simplify` removes the branch"
+_OUTSIDE = "`shapesolve annotate` writes it into the model"
 #: reason that a node is not reached, by the kind of the graphs around it
 _WAYS_ROUND: dict[Bodies, str] = {
     "one": "the branch around it must not be taken",
@@ -174,7 +176,7 @@ def _dead_branches(analysis: Solved) -> Iterator[Finding]:
     SS103=("info", "a rule could not follow a node"),
     SS104=("warning", "the file departs from the standard, in a way that onnxruntime understands"),
     SS105=("warning", "the rule of an operator failed"),
-    SS206=("warning", "a branch that is never taken keeps onnxruntime from loading the file"),
+    SS206=("warning", "onnxruntime does not load the file, though its sizes fit"),
     SS502=("info", "the analysis assumes the default value of an input that callers can override"),
 )
 def _notes(analysis: Solved) -> Iterator[Finding]:
@@ -192,7 +194,9 @@ def _notes(analysis: Solved) -> Iterator[Finding]:
             if key not in suggested:
                 suggested[key] = _registration(analysis, note.node, note.prefix, trials)
             help_ = suggested[key]
-        help_ = {"SS102": declared.HELP, "SS206": _DEAD}.get(code, help_)
+        help_ = {"declared": declared.HELP, "type": declared.HELP, "load": _DEAD, "outside": _OUTSIDE}.get(
+            note.kind, help_
+        )
         yield Finding(code, note.message, label, op_type, (label,) if label else (), help=help_)
 
 

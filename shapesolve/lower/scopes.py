@@ -12,7 +12,7 @@ from ..model import Graph, Model
 from ..model.limits import MAX_NESTING
 from .attributes import InvalidNode
 from .declared import declared_known
-from .limits import MAX_EXPANDED
+from .limits import MAX_ELEMENTS, MAX_EXPANDED
 from .records import Body, FactStore, Scope, Standard
 from .request import OtherShape
 from .rule import Rules
@@ -154,6 +154,9 @@ class Scopes(Statements):
             str, tuple[Elem, ...] | OtherShape
         ] = {}  # elements of stored tensors, in place of their own
         self.named_inputs: frozenset[str] = frozenset()  # the inputs of the main graph
+        self.outside: dict[
+            str, tuple[str, bool]
+        ] = {}  # small tensors in other files: the file, and whether it is there
 
     # ------------------------------------------------------------------ tensors
 
@@ -295,6 +298,8 @@ class Scopes(Statements):
         for name, stored in graph.initializers.items():
             if name not in scope.env:
                 value = Value.stored(stored)
+                if stored.location is not None and stored.numel <= MAX_ELEMENTS:
+                    self.outside[scope.prefix + name] = stored.location, value is not None
                 if name in graph.overridable:
                     known = declared_known(self, declared_inputs[name])
                     fixed = isinstance(known, Tensor) and known.shape is not None and not known.free

@@ -84,13 +84,23 @@ def ranked_at_load(op: Op, i: int, rank: int) -> Shape | None:
 
 def _asked_once(walk: Scopes) -> Standard:
     if walk.standard is None:
-        walk.standard = infer_standard(walk.model)
+        walk.standard = infer_standard(walk.model.proto)
     return walk.standard
 
 
-def infer_standard(model: Model) -> Standard:
+def newly_rejected(original: Model, changed: onnx.ModelProto) -> bool:
+    """Return True if onnx's own inference rejects a changed model, but not the original.
+
+    That happens if the sizes that are written show that a branch which is never taken cannot run.
+    """
+    if not any(node.subgraphs for node in original.graph.nodes):
+        return False
+    return bool(infer_standard(changed).errors) and not infer_standard(original.proto).errors
+
+
+def infer_standard(model: onnx.ModelProto) -> Standard:
     """Runs onnx's inference on a model; subgraphs only if no declaration is contradicted."""
-    proto, errors = _without_weights(model.proto), ""
+    proto, errors = _without_weights(model), ""
     try:
         found = onnx.shape_inference.infer_shapes(proto, strict_mode=True).graph
         return Standard(dict(_sizes(found, "")), dict(_inside(found, "")), "")

@@ -19,7 +19,7 @@ from .op import InvalidNode, MalformedNode, Op
 from .reconcile import reconcile
 from .records import Body, Entry, FactStore, LoweredNode, Open, Scope, Steps
 from .request import Watch
-from .rule import Rules
+from .rule import Rule, Rules
 from .scopes import Scopes, rehearsal
 from .semantics import Semantics
 from .types import KINDS, Known, Tensor
@@ -226,6 +226,8 @@ class Walk(Scopes):
             unfit = unfit or mistyped(node, inputs, version, rule) or unchosen(node, op, rule)
         if unfit is not None:  # it is refused, but its shapes are still worth knowing
             self.clash(unfit, node, scope, loads=False)
+        if self.outside and rule is not None:
+            self._look_outside(node, rule, scope)
         call = Call(op, scope, key, self.facts.version, clashes, unfit is None)
         outputs: Any = ()
         try:
@@ -245,6 +247,25 @@ class Walk(Scopes):
             outputs = call.outputs
         self._finish(call, outputs)
         return None
+
+    def _look_outside(self, node: Node, rule: Rule, scope: Scope) -> None:
+        """Reports data of the node that is missing, or that onnxruntime does not read when it loads the model."""
+        for i in rule.data:
+            name = node.inputs[i] if i < len(node.inputs) else ""
+            place = self.outside.get(self.full_name(name, scope.prefix))
+            if place is None:
+                continue
+            location, found = place
+            if not found:
+                self.clash(
+                    f"{name} is in the file {location}, which is missing or too short",
+                    node,
+                    scope,
+                    loads=False,
+                )
+            elif self.semantics == "onnxruntime":
+                what = f"onnxruntime does not load the model: {node.op_type} reads {name} from the file {location}"
+                self.note("outside", what, node, scope)
 
     def _stopped(self, call: Call, error: Exception) -> bool:
         """Reports an exception of a rule as conflict or remark; False for an unexpected exception."""

@@ -13,6 +13,7 @@ from onnx import TensorProto, numpy_helper
 
 from .errors import ModelError, quoted
 from .external import DataFolder
+from .wire import inline_data
 
 _UNREAD: Any = object()
 
@@ -109,6 +110,13 @@ class Constant:
         self._proto = proto
         self._folder = folder
         self._array = _UNREAD
+
+    @property
+    def location(self) -> str | None:
+        """The external file that holds the data; None if the model file does."""
+        if self._proto.data_location != TensorProto.EXTERNAL or inline_data(self._proto) is not None:
+            return None
+        return next((str(e.value) for e in self._proto.external_data if e.key == "location"), "?")
 
     def array(self, limit: int = 4096) -> np.ndarray[Any, Any] | None:
         """The data as a read-only array, strings as an object array of `str`.

@@ -6,18 +6,24 @@ import os
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from math import prod
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 import onnx
 from google.protobuf.message import EncodeError  # type: ignore[import-untyped]
 
-from .limits import MAX_CHUNK, MAX_PROTOBUF
+from .constant import element_bits
+from .external import DataFolder
+from .limits import MAX_CHUNK, MAX_INLINED, MAX_PROTOBUF
 from .wire import Piece, inline_data, pieces
 
 if TYPE_CHECKING:
     from .external import OwnFile
     from .graph import Model
+
+
+_INTEGERS = frozenset((onnx.TensorProto.INT64, onnx.TensorProto.INT32))
 
 
 def with_weights(proto: onnx.ModelProto, model: Model) -> onnx.ModelProto:
@@ -127,6 +133,28 @@ def copied(source: Path, target: Path) -> None:
 
 def external_locations(model: onnx.ModelProto) -> Iterator[str]:
     """External files with weights of the model, by the names it uses."""
+    for tensor in _external(model):
+        yield next((e.value for e in tensor.external_data if e.key == "location"), "?")
+
+
+def inline_integers(model: onnx.ModelProto, home: Path | None) -> None:
+    """Read small integer tensors from external files into the model.
+
+    onnxruntime does not load a file with a target shape, axes, or sizes of parts outside of it.
+    """
+    for tensor in _external(model) if home is not None else ():
+        bits = element_bits(tensor.data_type)
+        count = prod(tensor.dims)
+        if bits is None or tensor.data_type not in _INTEGERS or count > MAX_INLINED:
+            continue
+        data = DataFolder(home).read(tensor, (count * bits + 7) // 8) if home is not None else None
+        if data is not None:
+            tensor.ClearField("external_data")
+            tensor.ClearField("data_location")
+            tensor.raw_data = data
+
+
+def _external(model: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
     graphs = [model.graph]
     while graphs:
         graph = graphs.pop()
@@ -137,7 +165,7 @@ def external_locations(model: onnx.ModelProto) -> Iterator[str]:
                 graphs += [g for g in (attribute.g, *attribute.graphs) if g.ByteSize()]
         for tensor in tensors:
             if tensor.data_location == onnx.TensorProto.EXTERNAL and inline_data(tensor) is None:
-                yield next((e.value for e in tensor.external_data if e.key == "location"), "?")
+                yield tensor
 
 
 def write_atomically(path: Path, data: bytes) -> None:

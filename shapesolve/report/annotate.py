@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import onnx
@@ -18,6 +18,7 @@ from ..analysis import Analysis, analyze
 from ..explain.declared import disagreements, stale_dims
 from ..expr import Dim, Shape
 from ..expr.printing import dim_param_text
+from ..lower.standard import newly_rejected
 from ..model.saving import with_weights
 from ..solve.contract.contract import Contract
 from .json import contract_data, envelope
@@ -64,16 +65,32 @@ def annotated(analysis: Analysis, policy: Policy = "refine", *, contract: bool =
     Raises:
         ValueError: an unknown policy, or (``strict``) a declared shape or type that disagrees with the inferred one.
     """
-    writer = _Writer(analysis, policy)
-    copy = onnx.ModelProto()
-    copy.CopyFrom(analysis.model.proto)
-    writer.write_inputs(copy.graph)
-    writer.write(copy.graph, analysis.model.graph, "", outputs=True)
+    writer, copy = _written(analysis, policy, frozenset())
+    if newly_rejected(analysis.model, copy):  # a branch that is never taken does not fit
+        writer, copy = _written(analysis, policy, _captured(analysis.model.graph))
+    if newly_rejected(analysis.model, copy):
+        writer, copy = _Writer(analysis, policy), onnx.ModelProto()
+        copy.CopyFrom(analysis.model.proto)
     if contract:
         _set_metadata(copy, CONTRACT_KEY, envelope("contract", contract_data(analysis)))
     names = (_folded(f"{name} = {dim}") for dim, name in writer.invented.items())
     _set_metadata(copy, NAMES_KEY, "\n".join(names))
     return copy
+
+
+def _written(analysis: Analysis, policy: Policy, hidden: Set[str]) -> tuple[_Writer, onnx.ModelProto]:
+    """A copy of the model with shapes, except those of `hidden` tensors and, if there are any, inside subgraphs."""
+    writer = _Writer(analysis, policy, hidden)
+    copy = onnx.ModelProto()
+    copy.CopyFrom(analysis.model.proto)
+    writer.write_inputs(copy.graph)
+    writer.write(copy.graph, analysis.model.graph, "", outputs=True)
+    return writer, copy
+
+
+def _captured(graph: Graph) -> frozenset[str]:
+    """Tensors that subgraphs read from around them."""
+    return frozenset(name for node in graph.nodes for name in node.captures)
 
 
 def update_shapes(analysis: Analysis, model: onnx.ModelProto) -> None:
@@ -168,8 +185,9 @@ class Merger:
 class _Writer(Merger):
     """Writes shapes into the value_info of a graph and of the graphs inside it."""
 
-    def __init__(self, analysis: Analysis, policy: Policy) -> None:
+    def __init__(self, analysis: Analysis, policy: Policy, hidden: Set[str] = frozenset()) -> None:
         super().__init__(analysis, policy)
+        self.hidden = hidden
         self.invented: dict[Dim, str] = {}
         self.texts: dict[Dim, str] = {}
         self.taken = {n for shape in analysis.shapes.values() for d in shape for n in d.free}
@@ -200,9 +218,9 @@ class _Writer(Merger):
                 if name in ends:
                     if outputs:
                         self.fill(ends[name], prefix + name, is_output=True)
-                elif name not in fixed:
+                elif name not in fixed and name not in self.hidden:
                     self.info(graph, there, name, prefix + name)
-        owners = [node for node in read.nodes if node.subgraphs]
+        owners = [node for node in read.nodes if node.subgraphs and not self.hidden]
         repeated = {label for label, n in Counter(node.label for node in owners).items() if n > 1}
         for owner in owners:
             if owner.label in repeated or owner.index >= len(graph.node):

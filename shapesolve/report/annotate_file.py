@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
-from ..model.saving import copied, external_locations, save
+from ..model.saving import copied, external_locations, inline_integers, save
 from .annotate import Policy, annotated
 
 if TYPE_CHECKING:
@@ -53,8 +53,9 @@ def save_changed(
     check_target(model, target)
     if weights is not None and weights not in get_args(Weights):
         raise ValueError(f"weights are copied or linked: {weights!r} is neither copy nor link")
-    outside = list(dict.fromkeys(external_locations(changed)))
     home = None if model.path is None else model.path.parent
+    inline_integers(changed, home)
+    outside = list(dict.fromkeys(external_locations(changed)))
     placed: list[Path] = []
     try:
         if outside and (home is None or home.resolve() != target.parent.resolve()):
