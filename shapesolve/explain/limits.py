@@ -13,7 +13,6 @@ MAX_CONE: Final = 64  # nodes that lead to an operand and can be edited, or are 
 MAX_RANK: Final = 5  # axes that are reordered
 MAX_LINKS: Final = 400  # computing links of a trace; those that pass a dim on are not counted
 MAX_PLACES: Final = 20_000  # links of a derivation, which goes through every layer of a model
-MAX_CARRIERS: Final = 6  # inputs of a node that are tried as the source of a number
 MAX_PROBES: Final = 200  # places of equal numbers that one tracer distinguishes
 MAX_SIZE: Final = 200  # size of a condition that is looked at
 MAX_SAMPLES: Final = 64  # sizes tried by evaluation for one that breaks a single condition

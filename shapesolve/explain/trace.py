@@ -15,7 +15,7 @@ from ..expr import Dim, Shape, symbol
 from ..lower.types import Known, Tensor
 from ..lower.values import Value
 from ..model import Node
-from .limits import MAX_CARRIERS, MAX_LINKS, MAX_PROBES
+from .limits import MAX_LINKS, MAX_PROBES
 
 if TYPE_CHECKING:
     from ..lower.lowered import Lowered
@@ -137,11 +137,11 @@ class Tracer:
         names = {self.lowered.full_name(n, prefix): n for n in node.inputs if n}
         output = next((n for n in node.outputs if n and tensor.endswith(n)), "")
         found, untried = list[Carrier](), list[Carrier]()
-        for k, carrier in enumerate(carriers):
+        for carrier in carriers:
             name = names.get(carrier[0], "")
             known = inputs.get(name)
             changed = None
-            if k < MAX_CARRIERS and self._probes < MAX_PROBES and isinstance(known, Tensor):
+            if self._probes < MAX_PROBES and isinstance(known, Tensor):
                 self._probes += 1
                 changed = self._with_probe(known, carrier)
             made = {} if changed is None else self.walk.probe(node, {**inputs, name: changed}, prefix)

@@ -1,12 +1,14 @@
-"""Ranks that depend on sizes: requires the rank that later nodes need."""
+"""Ranks that later nodes need, and what several operators need of their operands."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from collections.abc import Sequence as Seq
 
-from ..expr import Dim, eq
+from ..expr import Dim, constant, eq
+from ..model.types import type_name
 from .limits import MAX_BROADCAST
-from .op import Op
+from .op import InvalidNode, Op
 from .records import Place
 
 
@@ -43,3 +45,24 @@ def need_inside(op: Op, prefix: str, outputs: Seq[str]) -> None:
         shape = op.fresh_shape(rank, f"a dim of {name}")
         if shape is not None:
             walk.state.hints[full] = shape
+
+
+def vector(op: Op, i: int) -> Dim | None:
+    """Number of elements of input `i`, a vector; onnxruntime accepts a tensor of any rank instead."""
+    shape = op.shape(i)
+    if shape is None or not op.as_onnxruntime("any-rank"):
+        shape = op.shape(i, 1)
+    return None if shape is None else shape.numel
+
+
+def one_type(op: Op, *inputs: int) -> None:
+    """Requires that these inputs have the same element type."""
+    found = {op.dtype(i): i for i in reversed(inputs) if op.dtype(i)}
+    if len(found) > 1:
+        kinds = " and ".join(f"{type_name(kind)} ({op.name_of(i)})" for kind, i in reversed(found.items()))
+        raise InvalidNode(f"inputs must have the same element type, got {kinds}")
+
+
+def const_dims(values: Iterable[int]) -> tuple[Dim, ...]:
+    """Ints as dims."""
+    return tuple(constant(v) for v in values)

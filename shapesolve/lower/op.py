@@ -22,7 +22,6 @@ from ..expr import (
     any_of,
     as_dim,
     broadcast,
-    constant,
     eq,
     ge,
     le,
@@ -30,7 +29,6 @@ from ..expr import (
 from ..expr.limits import INT64_MAX, MAX_DIM_SIZE
 from ..expr.traverse import outgrows
 from ..model import Node
-from ..model.types import type_name
 from .attributes import Attributes
 from .attributes import InvalidNode as InvalidNode
 from .attributes import MalformedNode as MalformedNode
@@ -117,12 +115,11 @@ class Op(Attributes):
             raise InvalidNode(f"input {self.name_of(i)} must have rank {rank}, {found}")
         return shape
 
-    def vector(self, i: int) -> Dim | None:
-        """Number of elements of input `i`, a vector; onnxruntime accepts a tensor of any rank instead."""
-        shape = self.shape(i)
-        if shape is None or not self.as_onnxruntime("any-rank"):
-            shape = self.shape(i, 1)
-        return None if shape is None else shape.numel
+    def sized(self, i: int, rank: int) -> Shape:
+        """Shape of a needed input, which must have this rank."""
+        shape = self.shape(i, rank)
+        assert shape is not None
+        return shape
 
     def _refine(self, i: int, rank: int) -> Shape | None:
         """Gives an input of unknown rank the rank that the node needs (backward inference)."""
@@ -145,15 +142,6 @@ class Op(Attributes):
         """Element type of input `i`, 0 when unknown."""
         known = self.inputs[i] if i < len(self.inputs) else None
         return known.dtype if type(known) is Tensor else 0
-
-    def one_type(self, *inputs: int) -> None:
-        """Requires that these inputs have the same element type."""
-        found = {self.dtype(i): i for i in reversed(inputs) if self.dtype(i)}
-        if len(found) > 1:
-            kinds = " and ".join(
-                f"{type_name(kind)} ({self.name_of(i)})" for kind, i in reversed(found.items())
-            )
-            raise InvalidNode(f"inputs must have the same element type, got {kinds}")
 
     def value(self, i: int) -> Value | None:
         """Known data of input `i` (elements or bounds), or None."""
@@ -459,8 +447,3 @@ class Op(Attributes):
     def like(self, i: int = 0) -> Tensor:
         """A tensor with the shape of input `i`."""
         return self.out(self.shape(i))
-
-
-def const_dims(values: Iterable[int]) -> tuple[Dim, ...]:
-    """Ints as dims."""
-    return tuple(constant(v) for v in values)

@@ -247,6 +247,11 @@ class SparseConstant(Constant):
         self.numel = math.prod(self.dims)
         self._array = None
 
+    @property
+    def location(self) -> None:
+        """The external file that holds the data: none."""
+        return
+
 
 def check_dims(dims: Any, name: str) -> tuple[int, ...]:
     """The dims of a stored tensor as a tuple. Raises `ModelError` when one is negative."""

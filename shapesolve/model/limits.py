@@ -15,7 +15,6 @@ MAX_DIM_PARAM: Final = 1_000  # characters of the name of a dim
 MAX_IN_KEY: Final = 4096  # bytes of an attribute that tells equal nodes
 MAX_COPIED: Final = 1 << 16  # bytes of a node that is copied; a larger one is read by field
 MAX_CYCLE: Final = 12  # nodes of a cycle that a message lists
-MAX_INLINED: Final = 4096  # integers of a tensor that is written into the model file, not beside it
 MAX_CHUNK: Final = 1 << 22  # bytes that are copied at once
 # not `Final`: tests lower them
 LARGE = 1 << 14  # bytes of one field of a tensor from which on they are left in the file

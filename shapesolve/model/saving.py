@@ -13,9 +13,10 @@ from typing import IO, TYPE_CHECKING
 import onnx
 from google.protobuf.message import EncodeError  # type: ignore[import-untyped]
 
+from . import limits
 from .constant import element_bits
 from .external import DataFolder
-from .limits import MAX_CHUNK, MAX_INLINED, MAX_PROTOBUF
+from .limits import MAX_CHUNK, MAX_PROTOBUF
 from .wire import Piece, inline_data, pieces
 
 if TYPE_CHECKING:
@@ -144,10 +145,10 @@ def inline_integers(model: onnx.ModelProto, home: Path | None) -> None:
     """
     for tensor in _external(model) if home is not None else ():
         bits = element_bits(tensor.data_type)
-        count = prod(tensor.dims)
-        if bits is None or tensor.data_type not in _INTEGERS or count > MAX_INLINED:
+        size = 0 if bits is None else prod(tensor.dims) * bits // 8
+        if tensor.data_type not in _INTEGERS or size >= limits.LARGE:
             continue
-        data = DataFolder(home).read(tensor, (count * bits + 7) // 8) if home is not None else None
+        data = DataFolder(home).read(tensor, size) if home is not None else None
         if data is not None:
             tensor.ClearField("external_data")
             tensor.ClearField("data_location")

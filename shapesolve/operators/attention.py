@@ -6,6 +6,7 @@ from typing import Literal, NamedTuple
 
 from ..expr import ONE, Dim, Shape, any_of, constant, divides, eq, exact_quotient, floor_div, ge, le
 from ..lower.axes import Label, Links, batched, own, sizes
+from ..lower.needed import one_type
 from ..lower.op import InvalidNode, MalformedNode, Op
 from ..lower.reads import positions, up_to
 from ..lower.records import Place
@@ -68,7 +69,7 @@ def share_heads(op: Op, q: Heads, k: Heads) -> None:
     """Requires that the number of query heads is a multiple of the number of key heads."""
     op.require(
         divides(k.heads, q.heads),
-        "the query heads must be a multiple of the key heads",
+        "query heads must be a multiple of key heads",
         q.places[1],
         k.places[1],
     )
@@ -148,7 +149,7 @@ def attention(op: Op) -> list[Known]:
         for d, place in zip(part[:4], part.places, strict=True):
             op.require(ge(d, 1), "attention needs something to attend to", place)
     if op.as_onnxruntime("body-types"):
-        op.one_type(0, 1, 2)
+        one_type(op, 0, 1, 2)
     past = _past(op, batch, k.heads, size, v.size)
     all_keys = length if past is None else past + length
     _mask(op, Shape([batch, q.heads, q.length, all_keys]))
@@ -174,9 +175,7 @@ def _past(op: Op, batch: Dim, heads: Dim, size: Dim, value_size: Dim) -> Dim | N
     if not op.has(4):
         return None
     past = op.same_shapes((4, 5), "past key and past value must agree", skip=3)
-    key, value = op.shape(4, 4), op.shape(5, 4)
-    assert key is not None
-    assert value is not None
+    key, value = op.sized(4, 4), op.sized(5, 4)
     for i, shape, last in ((4, key, size), (5, value, value_size)):
         for axis, need in ((0, batch), (1, heads), (3, last)):
             op.same(shape[axis], need, "the past must fit key and value", (i, axis))
@@ -327,20 +326,15 @@ def rotary_embedding(op: Op) -> Known:
                 op,
                 i,
                 Shape([heads.batch, heads.length, angles]),
-                "the caches must have an angle for each position",
+                "the caches need an angle per position",
             )
         return op.out(x)
-    cache = op.shape(1, 2)
+    cache = op.sized(1, 2)
     op.shape(2, 2)
     op.same_shapes((1, 2), "the caches of cosines and sines must agree")
     _fits(op, 3, Shape([heads.batch, heads.length]), "position_ids must be [batch, length]")
-    assert cache is not None
-    op.same(
-        cache[1], angles, "the caches must have an angle for each pair of a head", (1, 1), heads.places[3]
-    )
-    op.require(
-        le(heads.length, cache[0]), "the caches must be as long as the sequence", (1, 0), heads.places[2]
-    )
+    op.same(cache[1], angles, "the caches need one angle per pair of a head", (1, 1), heads.places[3])
+    op.require(le(heads.length, cache[0]), "the caches must cover the sequence", (1, 0), heads.places[2])
     _positions(op, heads, cache[0])
     return op.out(x)
 
@@ -353,8 +347,6 @@ def _positions(op: Op, heads: Heads, size: Dim) -> None:
     lo, hi = positions.bounds
     empty = eq(heads.batch * heads.length, 0)
     if hi is not None:
-        op.require(
-            any_of((le(hi, size - 1), empty)), "position_ids must lie in the caches", (3, None), (1, 0)
-        )
+        op.require(any_of((le(hi, size - 1), empty)), "position_ids must be in the caches", (3, None), (1, 0))
     if lo is not None:
         op.require(any_of((ge(lo, 0), empty)), "position_ids must not be negative", (3, None))

@@ -91,7 +91,7 @@ def conv_shape(op: Op, x: int = 0, w: int = 1, bias: int | None = 2) -> Shape | 
     op.require(eq(data[1], weight[1] * group), _channels_rule(group, weight[1]), (x, 1), (w, 1))
     op.require(
         divides(group, weight[0]),
-        channels(f"the output channels must be a multiple of group {group}"),
+        channels(f"output channels must be a multiple of group {group}"),
         (w, 0),
     )
     _bias(op, bias, weight[0], w, 0)
@@ -118,7 +118,7 @@ def _bias(op: Op, bias: int | None, n_out: Dim, w: int, axis: int) -> None:
     if bias is not None and shape is not None:
         op.require(
             eq(shape[0], n_out),
-            channels("the bias must have one element per output channel"),
+            channels("expected one bias per output channel"),
             (bias, 0),
             (w, axis),
         )
@@ -147,9 +147,7 @@ def qlinear_conv(op: Op) -> Known:
             raise InvalidNode(f"{op.name_of(i)} must hold one element or one per filter, it is {shape}")
         if shape and weight:
             fits = any_of((eq(shape[0], 1), eq(shape[0], weight[0])))
-            op.require(
-                fits, "the parameters of a weight must hold one element or one per filter", (i, 0), (3, 0)
-            )
+            op.require(fits, "weight parameters must hold one element or one per filter", (i, 0), (3, 0))
     return op.out(conv_shape(op, x=0, w=3, bias=8))
 
 
@@ -168,7 +166,7 @@ def conv_transpose_shape(op: Op, x: int = 0, w: int = 1, bias: int | None = 2) -
         (w, 0),
     )
     op.require(
-        divides(group, data[1]), channels(f"the input channels must be a multiple of group {group}"), (x, 1)
+        divides(group, data[1]), channels(f"input channels must be a multiple of group {group}"), (x, 1)
     )
     _bias(op, bias, n_out, w, 1)
     window = window_of(op, _kernel_of(op, w, weight))
@@ -194,9 +192,7 @@ def _unslide(op: Op, x: int, spatial: Shape, w: Window) -> list[Dim]:
             chosen = constant(wanted[i - n])
             gives_back = floor_div(chosen - w.extent[i], constant(stride)) + 1
             reached = any_of((ge(full, chosen) if extra[i] < stride else FALSE, eq(size, gives_back)))
-            op.require(
-                all_of((ge(size, 1), reached)), "output_shape must be reachable from the input", (x, i + 2)
-            )
+            op.require(all_of((ge(size, 1), reached)), "the input must reach output_shape", (x, i + 2))
             out.append(chosen)
             continue
         if extra[i]:
@@ -227,13 +223,9 @@ def deform_conv(op: Op) -> Known:
         if shape is not None:
             what = "offsets" if i == 2 else "mask"
             op.require(eq(shape[0], out[0]), f"the {what} must have the batch of the input", (i, 0), (0, 0))
-            op.require(
-                eq(shape[1], needed), f"the {what} must have a channel for each tap of the kernel", (i, 1)
-            )
+            op.require(eq(shape[1], needed), f"the {what} needs a channel per tap of the kernel", (i, 1))
             for k in range(2, n + 2):
-                op.require(
-                    eq(shape[k], out[k]), f"the {what} must have the size of the output", (i, k), (0, k)
-                )
+                op.require(eq(shape[k], out[k]), f"the {what} must have the output's size", (i, k), (0, k))
     return op.out(out)
 
 
@@ -246,9 +238,7 @@ def _only_batch_empty(op: Op, x: int, shape: Shape, axis: int, always: bool = Fa
         op.require(ge(shape[axis], 1), EMPTY_POOL, (x, axis))
     else:
         batch_empty = eq(shape[0], 0)
-        op.require(
-            any_of((ge(shape[axis], 1), batch_empty)), "only the batch of a pool may be empty", (x, axis)
-        )
+        op.require(any_of((ge(shape[axis], 1), batch_empty)), "only a pool's batch may be empty", (x, axis))
 
 
 def _pooled(op: Op, x: int, shape: Shape, w: Window, i: int, ceil_mode: bool) -> Dim:
@@ -319,9 +309,7 @@ def _dilated_same(op: Op, x: int, covered: Dim, w: Window, i: int, ceil_mode: bo
 
 
 def _require_pool(op: Op, x: int, i: int, free: Dim, stride: int) -> None:
-    op.require(
-        ge(free, 1 - 2 * stride), "the window must not exceed the padded input by two strides", (x, i + 2)
-    )
+    op.require(ge(free, 1 - 2 * stride), "the window exceeds the padded input by two strides", (x, i + 2))
 
 
 def pool_shape(op: Op, x: int = 0) -> Shape | None:
@@ -399,7 +387,7 @@ def max_unpool(op: Op) -> Known:
     for k in range(2):
         op.require(
             eq(wanted[k], shape[k]),
-            "output_shape must have the batch and channels of the input",
+            "output_shape must keep batch and channels",
             (2, 0),
             (0, k),
         )

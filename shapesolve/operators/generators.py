@@ -15,8 +15,8 @@ from ..expr import ONE, ZERO, Dim, ceil_div, constant, eq, ge, maximum, minimum,
 from ..lower import arith
 from ..lower.axes import Links, Uniform, made, own, plain, rank
 from ..lower.limits import MAX_ELEMENTS
-from ..lower.needed import rank_made
-from ..lower.op import InvalidNode, MalformedNode, Op, const_dims
+from ..lower.needed import const_dims, rank_made, vector
+from ..lower.op import InvalidNode, MalformedNode, Op
 from ..lower.precision import INT_LIMITS, exact, fit, rounded
 from ..lower.reads import between
 from ..lower.registry import lower
@@ -81,7 +81,7 @@ def constant_of_shape(op: Op) -> Known:
     if isinstance(fill, Constant) and fill.dims != (1,):
         raise MalformedNode(f"the value must be a vector of one element, its shape is {list(fill.dims)}")
     dtype = fill.dtype if isinstance(fill, Constant) else TensorProto.FLOAT
-    length = op.shape(0, 1)[0] if op.rank(0) == 0 else op.vector(0)
+    length = op.shape(0, 1)[0] if op.rank(0) == 0 else vector(op, 0)
     dims = op.ints(0)
     if dims is None:
         rank = rank_made(op, length, (0, None)) if length is not None else None

@@ -160,9 +160,7 @@ def gather_nd(op: Op) -> Known:
         rank = rank_made(op, len(data) - batch + len(indices) - 1 - indices[-1], (1, -1))
         return op.out(None if rank is None else op.fresh_shape(rank, "a dim after GatherND"), value=loose)
     if batch + k > len(data):
-        raise InvalidNode(
-            f"GatherND has {k} index components for {op.name_of(0)} {data} after {batch} batch axes"
-        )
+        raise InvalidNode(f"GatherND has {k} components for {op.name_of(0)} {data} after {batch} batch axes")
     dims = Shape([*indices[:-1], *data[batch + k :]])
     _batches_fit(op, data, indices, batch, dims)
     components_fit(op, data[batch : batch + k], [*indices, *data[batch + k :]], batch)
@@ -287,7 +285,7 @@ def scatter_nd(op: Op) -> Known:
         op.same(
             indices[-1],
             k,
-            "the ranks of data, indices, and updates give the number of components",
+            "the ranks give the number of components",
             (1, len(indices) - 1),
         )
     if data is None or indices is None or k is None:
@@ -341,7 +339,5 @@ def tensor_scatter(op: Op) -> Known:
         if lo is not None:
             op.require(any_of((ge(lo, 0), none)), "a write index is at least 0", (2, 0))
         if hi is not None and op.text_attr("mode", "linear") == "linear":
-            op.require(
-                any_of((le(hi, room), none)), "the update must fit behind its index", (2, 0), (0, axis)
-            )
+            op.require(any_of((le(hi, room), none)), "the update must fit after its index", (2, 0), (0, axis))
     return op.out(past)

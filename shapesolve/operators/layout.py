@@ -32,7 +32,7 @@ from ..expr import (
 )
 from ..lower.axes import Links, Unfollowed, Uniform, dims, links_along, made, own, plain, rank, regroup, sizes
 from ..lower.limits import MAX_ELEMENTS
-from ..lower.needed import rank_made
+from ..lower.needed import rank_made, vector
 from ..lower.op import InvalidNode, Op
 from ..lower.reads import AXES, LENGTHS, NEW_AXES, SPREAD, between
 from ..lower.registry import lower, signature
@@ -360,7 +360,7 @@ def _expand_axes(op: Op, outputs: Outputs) -> Links:
     axes=_expand_axes,
 )
 def expand(op: Op) -> Known:
-    x, length, target = op.shape(0), op.vector(1), op.ints(1)
+    x, length, target = op.shape(0), vector(op, 1), op.ints(1)
     value = op.value(0)
     if x is None or target is None:
         rank = None

@@ -230,9 +230,7 @@ def parse_equation(text: str) -> Equation:
         output = _labels(right, text)
         known = {label for term in terms for label in term}
         if len(set(output)) != len(output) or not known.issuperset(output):
-            raise InvalidNode(
-                f"the result of the equation {text!r} repeats a label or names one that no input has"
-            )
+            raise InvalidNode(f"the result of {text!r} repeats a label or names one that no input has")
         if _ELLIPSIS in known and _ELLIPSIS not in output:
             raise InvalidNode(f"the result of the equation {text!r} leaves out the ellipsis of its inputs")
         return Equation(terms, output)
@@ -272,9 +270,7 @@ class _Labels:
         """Bind the labels of input `i`."""
         extra = len(shape) - sum(label != _ELLIPSIS for label in labels)
         if extra < 0 or (extra and _ELLIPSIS not in labels):
-            raise InvalidNode(
-                f"{self.op.name_of(i)} {shape} does not have the rank that the equation gives it"
-            )
+            raise InvalidNode(f"{self.op.name_of(i)} {shape} does not have the equation's rank")
         seen: dict[str, int] = {}
         axis = 0
         for label in labels:
@@ -285,7 +281,7 @@ class _Labels:
             if label in seen:
                 first = seen[label]
                 self.op.require(
-                    eq(shape[first], shape[axis]), "a diagonal needs equal sizes", (i, first), (i, axis)
+                    eq(shape[first], shape[axis]), "a diagonal needs one size", (i, first), (i, axis)
                 )
             else:
                 seen[label] = axis

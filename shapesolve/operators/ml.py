@@ -87,9 +87,7 @@ def scaler(op: Op) -> Known:
         raise InvalidNode(f"Scaler has {offsets} offsets and {length(op, 'scale')} scales")
     if shape and offsets != 1:
         axis = min(1, len(shape) - 1)
-        op.require(
-            eq(shape[axis], offsets), "the number of features must be the number of offsets", (0, axis)
-        )
+        op.require(eq(shape[axis], offsets), "expected one offset per feature", (0, axis))
     return op.like()
 
 
@@ -193,15 +191,11 @@ def label_encoder(op: Op) -> Known:
         raise MalformedNode(f"LabelEncoder has {length(op, keys)} keys and {length(op, values)} values")
     wanted = kinds.get(keys.removeprefix("keys_"), op.dtype(0))
     if op.dtype(0) not in (0, wanted):
-        raise InvalidNode(
-            f"{op.name_of(0)} must have the element type of {keys}, got {type_name(op.dtype(0))}"
-        )
+        raise InvalidNode(f"{op.name_of(0)} must have the type of {keys}, got {type_name(op.dtype(0))}")
     stored, default = op.attr(values), op.attr("default_tensor")
     dtype = stored.dtype if isinstance(stored, Constant) else kinds[values.removeprefix("values_")]
     if isinstance(default, Constant) and (default.dims != (1,) or default.dtype != dtype):
-        raise MalformedNode(
-            "the default_tensor of LabelEncoder must be one element of the type of the values"
-        )
+        raise MalformedNode("default_tensor of LabelEncoder must be one element of the values' type")
     return op.out(op.shape(0), dtype)
 
 
@@ -296,9 +290,7 @@ def svm_regressor(op: Op) -> Known:
 def require_trained(op: Op, rows: tuple[Dim, Dim] | None, features: int) -> None:
     """Requires as many features as the support vectors have."""
     if rows is not None and features:
-        require_features(
-            op, eq(rows[1], features), "the number of features must be that of the trained model"
-        )
+        require_features(op, eq(rows[1], features), "expected the trained model's features")
 
 
 # https://onnx.ai/onnx/operators/onnx_aionnxml_SVMClassifier.html
@@ -355,8 +347,7 @@ def tree_ensemble(op: Op) -> Known:
 
 def tree_rows(op: Op) -> tuple[Dim, Dim]:
     """``(N, F)`` of the input; requires that `F` covers all features that the trees use."""
-    shape = op.shape(0, 2)
-    assert shape is not None
+    shape = op.sized(0, 2)
     modes, features = op.attr("nodes_modes", ()), op.ints_attr("nodes_featureids") or ()
     if isinstance(modes, tuple):
         features = tuple(f for f, mode in zip(features, modes, strict=False) if mode != "LEAF")

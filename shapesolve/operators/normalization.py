@@ -8,6 +8,7 @@ from onnx import TensorProto
 
 from ..expr import ONE, Shape, any_of, constant, divides, eq, ge
 from ..lower.axes import Links, along_axis, by_letters, links_along, rank
+from ..lower.needed import one_type, vector
 from ..lower.op import InvalidNode, MalformedNode, Op
 from ..lower.reason import EMPTY_GROUPS
 from ..lower.records import Place
@@ -135,7 +136,7 @@ def group_normalization(op: Op, per_channel: bool) -> Known:
         op.require(ge(d, 1), EMPTY_GROUPS, (0, k))
     size = shape[1] if per_channel else constant(groups)
     for i in (1, 2):
-        given = op.vector(i)
+        given = vector(op, i)
         if given is not None:
             why = f"scale and bias need one element per {'channel' if per_channel else 'group'}"
             op.require(any_of((eq(given, size), eq(given, 1))), why, (i, None), (0, 1))
@@ -207,7 +208,7 @@ def layer_normalization(op: Op) -> list[Known]:
 )
 def rms_normalization(op: Op) -> Known:
     if op.as_onnxruntime("body-types"):
-        op.one_type(0, 1)
+        one_type(op, 0, 1)
     return op.out(_scaled(op)[0])
 
 

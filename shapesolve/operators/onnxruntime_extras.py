@@ -78,8 +78,7 @@ def dynamic_slice(op: Op) -> list[Known | None]:
 @lower("Crop", types=(0,), work=MOVES)
 def crop(op: Op) -> Known:
     """Lowers Crop: `border` is left, top, right, bottom; `scale` is the height and width to keep."""
-    shape, border, scale = op.shape(0, 4), op.ints_attr("border") or (), op.ints_attr("scale")
-    assert shape is not None
+    shape, border, scale = op.sized(0, 4), op.ints_attr("border") or (), op.ints_attr("scale")
     if len(border) < (2 if scale else 4):
         raise InvalidNode(f"border {list(border)} of Crop is too short")
     height, width = shape[2:]

@@ -41,9 +41,7 @@ def scale_fits(op: Op, axis: int) -> None:
                 axis %= len(x)
                 places.append((0, axis))
                 fits = any_of((eq(size, x[axis]), fits))
-            op.require(
-                fits, f"the scale needs one element for each index of axis {axis}, or one in all", *places
-            )
+            op.require(fits, f"expected one scale, or one per index of axis {axis}", *places)
     _zero_point(op, scale, bool(block))
 
 
@@ -59,7 +57,7 @@ def _blocked(op: Op, x: Shape | None, scale: Shape, axis: int, block: int) -> No
             op.same(
                 s,
                 ceil_div(d, constant(block)),
-                f"the scale needs one element for each block of {block}",
+                f"expected one scale per block of {block}",
                 *places,
             )
         else:

@@ -40,8 +40,7 @@ def recurrent(op: Op, gates: int, not_empty: str = "", activations: int = 0) -> 
     if op.as_onnxruntime("recurrent-attributes"):
         _check_attributes(op, activations, _DIRECTIONS[direction])
     batch_first = op.int_attr("layout", 0)
-    x = op.shape(0, 3)
-    assert x is not None
+    x = op.sized(0, 3)
     batch, length = (x[0], x[1]) if batch_first else (x[1], x[0])
     hidden = _hidden_size(op, gates)
     state = (batch, directions, hidden) if batch_first else (directions, batch, hidden)

@@ -34,8 +34,8 @@ from ..expr import (
     product,
 )
 from ..lower.axes import regroup
-from ..lower.needed import rank_made
-from ..lower.op import InvalidNode, Op, const_dims
+from ..lower.needed import const_dims, rank_made
+from ..lower.op import InvalidNode, Op
 from ..lower.reads import TARGET
 from ..lower.reason import ELEMENTS, EMPTY_RESHAPE
 from ..lower.registry import lower
@@ -98,9 +98,7 @@ def reshape(op: Op) -> Known:
 def reshaped(op: Op, target: Seq[Dim]) -> Known:
     """The input reshaped to `target`."""
     if sum(t.value == -1 for t in target) > 1 or any(t.value is not None and t.const < -1 for t in target):
-        raise InvalidNode(
-            f"the target shape {Shape(target)} is not one: at most one entry may be -1, none below it"
-        )
+        raise InvalidNode(f"the target shape {Shape(target)} is not one: one entry may be -1, none below")
     copies = not op.int_attr("allowzero", 0)
     x = op.shape(0)
     value = op.value(0)

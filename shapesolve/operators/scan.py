@@ -85,9 +85,7 @@ def _check_directions(op: Op, n_scans: int, n_rows: int) -> None:
             raise MalformedNode(f"{name} {list(given)} must hold 0 or 1 for each of {n}")
     axes = op.ints_attr("scan_output_axes")
     if axes and len(axes) != n_rows:
-        raise MalformedNode(
-            f"scan_output_axes {list(axes)} must hold an axis for each of {n_rows} scan outputs"
-        )
+        raise MalformedNode(f"scan_output_axes {list(axes)} needs an axis per scan output, {n_rows} in all")
 
 
 def _slices(op: Op, scans: list[int], axes: Seq[int], skip: int) -> tuple[Dim, list[Known | None]]:

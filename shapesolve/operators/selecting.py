@@ -27,7 +27,8 @@ from ..expr import (
     truth,
 )
 from ..lower.axes import TOGETHER, Links, Unfollowed, axis_of, links_along, links_kept, mixes, rank
-from ..lower.op import InvalidNode, Op, const_dims
+from ..lower.needed import const_dims, vector
+from ..lower.op import InvalidNode, Op
 from ..lower.reads import up_to
 from ..lower.reason import MOST
 from ..lower.registry import lower
@@ -201,7 +202,7 @@ def _compress_axes(op: Op, _: Outputs) -> Links:
 # https://onnx.ai/onnx/operators/onnx__Compress.html
 @lower("Compress", passes=(0,), values=True, elements=(1,), work=MOVES, axes=_compress_axes)
 def compress(op: Op) -> Known:
-    shape, length = op.shape(0), op.vector(1)
+    shape, length = op.shape(0), vector(op, 1)
     value, chosen = op.value(0), op.value(1)
     loose = value and value.loose
     axis = op.attr("axis")

@@ -310,7 +310,7 @@ def sequence_map(op: Op) -> Steps:
         if other is not None:
             op.require(
                 ge(other, length),
-                "the other sequences must not be shorter than the first",
+                "other sequences must not be shorter",
                 (0, None),
                 (i, None),
             )

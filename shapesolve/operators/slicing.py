@@ -31,7 +31,8 @@ from ..expr.canonical import pos
 from ..expr.limits import INT32_MAX, INT64_MAX
 from ..lower.axes import Links, axis_of, dims, links_kept, made, numbers, own, plain, rank, sizes
 from ..lower.limits import MAX_ELEMENTS
-from ..lower.op import InvalidNode, MalformedNode, Op, const_dims
+from ..lower.needed import const_dims
+from ..lower.op import InvalidNode, MalformedNode, Op
 from ..lower.reads import AXES, ENDS, PADS, PARTS, STARTS, between
 from ..lower.reason import CROP
 from ..lower.registry import lower
@@ -107,7 +108,7 @@ def _require_lists(op: Op) -> None:
     for i, other in others:
         op.require(
             eq(shape[0], other[0]),
-            "Slice needs as many starts, ends and steps as axes",
+            "expected as many starts, ends, and steps as axes",
             (first, None),
             (i, None),
         )
@@ -133,7 +134,7 @@ def sliced(
             [op.fresh("a dim that may be sliced", 0, d) for d in shape], value=value and value.loose
         )
     if any(v is not None and len(v) != len(axes) for v in (starts, ends, steps)):
-        raise InvalidNode("Slice needs as many starts, ends and steps as axes")
+        raise InvalidNode("expected as many starts, ends, and steps as axes")
     if steps is not None and 0 in steps:
         raise InvalidNode("a step of Slice cannot be 0")
     dims = list(shape)
@@ -284,9 +285,7 @@ def split_into(op: Op, sizes: Seq[Dim] | None, uneven: bool) -> list[Known]:
         op.require(ge(last, 0), "Split has too few elements for equal chunks before the last", (0, axis))
         sizes = [*([chunk] * (k - 1)), last]
     else:
-        op.require(
-            multiple_of(constant(k), d), "Split into equal chunks needs a multiple of their number", (0, axis)
-        )
+        op.require(multiple_of(constant(k), d), "equal parts need a multiple of their number", (0, axis))
         sizes = [floor_div(d, constant(k))] * k
     array = value.array if value is not None else None
     out: list[Known] = []

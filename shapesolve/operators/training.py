@@ -38,7 +38,7 @@ def _loss(op: Op, scores: Shape | None, labels: Shape | None) -> Known:
                 op.value(1),
                 scores[1],
                 (labels.numel,),
-                "a label must be one of the classes",
+                "a label must be a class",
                 (1, None),
                 (0, 1),
             )
@@ -81,7 +81,7 @@ def optimizer_step(op: Op, groups: int) -> list[Known]:
     n, rest = divmod(op.n_in - 2, groups)
     if op.n_in < 2 or rest:
         raise InvalidNode(
-            f"{op.node.op_type} takes R, T and {groups} tensors per weight, it has {op.n_in} inputs"
+            f"{op.node.op_type} takes R, T and {groups} tensors per weight, got {op.n_in} inputs"
         )
     shapes = [
         op.same_shapes(range(2 + i, op.n_in, n), "a weight, its gradient and its state must agree")

@@ -128,9 +128,7 @@ def col2im(op: Op) -> Known:
         op.require(ge(size, 1), "a block must not be empty", (2, 0))
     for i, size in enumerate(image):
         room = size + (pads[i] + pads[i + n]) - ((block[i] - 1) * dilations[i] + 1)
-        op.require(
-            all_of((ge(size, 1), ge(room, 0))), "the block must fit into the padded image", (1, 0), (2, 0)
-        )
+        op.require(all_of((ge(size, 1), ge(room, 0))), "the block must fit the padded image", (1, 0), (2, 0))
         places.append(floor_div(room, constant(strides[i])) + 1)
     op.require(eq(columns[2], product(places)), "there must be a column for each place of the block", (0, 2))
     taps = product(block)

@@ -92,9 +92,7 @@ def quantized_attention(op: Op) -> list[Known | None]:
         parameter = need_rank(op, i, 0, 1)
         if parameter and weights:
             fits = any_of((eq(parameter[0], 1), eq(parameter[0], weights[-1])))
-            op.require(
-                fits, "expected one element or one per column of the weights", (i, 0), (1, len(weights) - 1)
-            )
+            op.require(fits, "expected one element or one per column", (i, 0), (1, len(weights) - 1))
     return merged_projection(op, bias=2, mask=5, past=8)
 
 
@@ -108,11 +106,10 @@ def merged_projection(
     op: Op, bias: int, mask: int, past: int, scores: int | None = None, shared: int | None = None
 ) -> list[Known | None]:
     """Lowers an attention that projects its input ``[B, S, Di]`` by weights ``[Di, D + D + Dv]``."""
-    x, n = op.shape(0, 3), heads(op)
-    assert x is not None
+    x, n = op.sized(0, 3), heads(op)
     hidden, values = projected(op, bias, n)
     batch, queries = x[0], x[1]
-    op.require(eq(hidden % n, 0), "the hidden size must be a multiple of the number of heads", (1, 1))
+    op.require(eq(hidden % n, 0), "the hidden size must be a multiple of num_heads", (1, 1))
     head, total = hidden // n, queries
     held = need_rank(op, past, 5)
     if held is not None:
@@ -135,8 +132,7 @@ def merged_projection(
 
 def projected(op: Op, bias: int, n: int) -> tuple[Dim, Dim]:
     """``(D, Dv)``, the widths of keys and values, from the merged weights at input 1 and the bias."""
-    x, weights = op.shape(0), op.shape(1, 2)
-    assert weights is not None
+    x, weights = op.shape(0), op.sized(1, 2)
     if x:
         op.same(x[-1], weights[0], "the weights must fit the input", (0, len(x) - 1), (1, 0))
     width = weights[1]
@@ -171,8 +167,7 @@ def match_mask(op: Op, i: int, batch: Dim, queries: Dim, total: Dim) -> None:
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.PackedAttention
 @no_cpu_function("PackedAttention", types=(0,), needs="rrrrr num_heads")
 def packed_attention(op: Op) -> Known:
-    x = op.shape(0, 2)
-    assert x is not None
+    x = op.sized(0, 2)
     return op.out([x[0], projected(op, 2, heads(op))[1]])
 
 
@@ -258,9 +253,7 @@ def multi_head_attention(op: Op) -> list[Known | None]:
 
 def divided(op: Op, hidden: Dim, n: int, rows: Dim, what: str, place: Place) -> None:
     """Requires that a hidden size is a multiple of the number of heads, unless there are no rows."""
-    op.require(
-        any_of((eq(hidden % n, 0), eq(rows, 0))), f"{what} must be a multiple of the number of heads", place
-    )
+    op.require(any_of((eq(hidden % n, 0), eq(rows, 0))), f"{what} must be a multiple of num_heads", place)
 
 
 def unknown_attention(op: Op) -> list[Known | None]:
@@ -272,9 +265,7 @@ def keys_of(op: Op, batch: Dim, queries: Dim, hidden: Dim, n: int) -> tuple[Dim,
     """``(L, Dv)``, key length and value width, by the rank of the keys; None if that is unknown."""
     if not op.has(1):
         if op.rank(0) == 3:
-            raise InvalidNode(
-                f"without keys the query must be packed as [B, S, N, 3, H], it is {op.shape(0)}"
-            )
+            raise InvalidNode(f"without keys, the query must be [B, S, N, 3, H], got {op.shape(0)}")
         return queries, hidden
     k, v = need_rank(op, 1, 3, 4, 5), op.shape(2)
     if k is None:
@@ -299,14 +290,13 @@ def keys_of(op: Op, batch: Dim, queries: Dim, hidden: Dim, n: int) -> tuple[Dim,
 @ms_function("DecoderMaskedMultiHeadAttention", types=(0,), needs="r num_heads")
 def decoder_masked_attention(op: Op) -> list[Known | None]:
     """Lowers DecoderMaskedMultiHeadAttention: one query, with new, cached or packed keys and values."""
-    n, q = heads(op), op.shape(0, 3)
-    assert q is not None
+    n, q = heads(op), op.sized(0, 3)
     op.same(q[1], 1, "there must be one query", (0, 1))
     k, v, past = need_rank(op, 1, 3, 4), need_rank(op, 2, 3, 4), need_rank(op, 5, 4)
     if (op.has(1) and k is None) or (op.has(2) and v is None):
         return unknown_attention(op)
     hidden = q[2] if op.has(1) else q[2] // 3
-    op.require(eq(hidden % n, 0), "the hidden size must be a multiple of the number of heads", (0, 2))
+    op.require(eq(hidden % n, 0), "the hidden size must be a multiple of num_heads", (0, 2))
     batch, head, values, length = q[0], hidden // n, hidden, ONE
     if v is not None:
         values = v[1] * v[3] if len(v) == 4 else v[-1]
@@ -352,23 +342,16 @@ def packed_multi_head_attention(op: Op) -> Known:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.DecoderAttention
-@no_cpu_function("DecoderAttention", types=(0,), needs="rrrrr...rrrr num_heads")
-def decoder_attention(op: Op) -> list[Known | None]:
-    """Lowers DecoderAttention: known ranks only, as its caches depend on flags that are data."""
-    q, n = op.shape(0, 3), heads(op)
-    assert q is not None
-    match(op, 2, (q[2], q[2]), "the weights must fit the query")
-    match(op, 3, (q[2], 2 * q[2]), "the weights must fit the query")
-    match(op, 4, (3 * q[2],), "the bias must fit the query")
-    cache = Shape((q[1], constant(n), op.fresh("the number of keys"), q[2] // n)) if op.n_out > 1 else None
-    return [op.out(q), op.out(cache), op.out(cache)]
+no_cpu(  # how many keys there are depends on flags that are data
+    "DecoderAttention", "T B D, ?, D D, D 2*D, 3*D, ?... -> T B D, B n keys D//n, B n keys D//n", n="num_heads",
+    where="n >= 1", types=(0,), needs="rrrrr...rrrr num_heads",
+)  # fmt: skip
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.RelativePositionBias
 @no_cpu_function("RelativePositionBias", types=(0,), needs="rrr max_distance", data=(1, 2))
 def relative_position_bias(op: Op) -> Known:
-    table, queries, keys = op.shape(0, 2), op.scalar(1), op.scalar(2)
-    assert table is not None
+    table, queries, keys = op.sized(0, 2), op.scalar(1), op.scalar(2)
     queries = queries if queries is not None else op.fresh("the number of queries")
     return op.out([1, table[1], queries, keys if keys is not None else op.fresh("the number of keys")])
 
@@ -386,8 +369,7 @@ def gated_relative_position_bias(op: Op) -> Known:
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.RemovePadding
 @no_cpu_function("RemovePadding", types=(0, "int32"), needs="rr", work=MOVES)
 def remove_padding(op: Op) -> list[Known | None]:
-    x = op.shape(0, 3)
-    assert x is not None
+    x = op.sized(0, 3)
     match(op, 1, (x[0],), "there must be a count for each sequence")
     tokens = op.fresh("the number of tokens that are no padding", 0, x[0] * x[1])
     return [op.out([tokens, x[2]]), op.out(x[:2]), op.out([x[0] + 1]), op.out([1])]
@@ -408,23 +390,20 @@ no_cpu("RestorePadding", "T H, B S -> B S H", needs="rr", work=MOVES)
 )
 def rotary_embedding(op: Op) -> Known:
     x = need_rank(op, 0, 3, 4)
-    positions, cosines = need_rank(op, 1, 0, 1, 2), op.shape(2, 2)
+    positions, cosines = need_rank(op, 1, 0, 1, 2), op.sized(2, 2)
     if positions is not None and len(positions) == 1:
         op.same(positions[0], 1, "a vector of positions must have one element, the first position", (1, 0))
-    assert cosines is not None
     match(op, 3, tuple(cosines), "cosines and sines must have one shape")
     axis = 1 if x is None or len(x) == 3 else 2
     if x is not None:
-        op.require(le(x[axis], cosines[0]), "the table must hold each position", (0, axis), (2, 0))
+        op.require(le(x[axis], cosines[0]), "the table needs each position", (0, axis), (2, 0))
         _angles(op, x, cosines[1])
     if x is not None and positions is not None and len(positions) == 2:
         op.same(x[0], positions[0], "there must be positions for each row", (0, 0), (1, 0))
         op.same(x[axis], positions[1], "there must be a position for each token", (0, axis), (1, 1))
     value = op.value(1)
     if value is not None and positions is not None and len(positions) == 2:
-        op.in_range(
-            value, cosines[0], (positions.numel,), "the table must hold each position", (1, None), (2, 0)
-        )
+        op.in_range(value, cosines[0], (positions.numel,), "the table needs each position", (1, None), (2, 0))
     return op.like()
 
 
@@ -453,8 +432,7 @@ def _angles(op: Op, x: Shape, angles: Dim) -> None:
 @ms_function("MRotaryEmbedding", types=(0,), needs="rrrr mrope_section")
 def multi_rotary_embedding(op: Op) -> Known:
     """Lowers MRotaryEmbedding, with a row of positions for each section (time, height, width)."""
-    x, cosines = need_rank(op, 0, 3, 4), op.shape(2, 2)
-    assert cosines is not None
+    x, cosines = need_rank(op, 0, 3, 4), op.sized(2, 2)
     match(op, 3, tuple(cosines), "cos_cache and sin_cache must have the same shape")
     if x is None:
         return op.out(None)

@@ -71,8 +71,7 @@ def _total(less: int) -> Reading:
 )
 def group_query_attention(op: Op) -> list[Known | None]:
     """Lowers GroupQueryAttention; caches grow to the total length, or are buffers that hold it."""
-    q = op.shape(0, 3)
-    assert q is not None
+    q = op.sized(0, 3)
     n, few, head = grouped(op, q)
     batch, queries, size = q[0], q[1], head.scale(few)
     match(op, 1, (batch, queries, size), "keys must fit the queries")
@@ -153,8 +152,7 @@ def require_rows(op: Op, i: int, total: Dim) -> None:
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.SparseAttention
 @ms_function("SparseAttention", types=(0, 3, 4), needs="r..rrrrrr kv_num_heads num_heads sparse_block_size")
 def sparse_attention(op: Op) -> list[Known | None]:
-    q = op.shape(0, 3)
-    assert q is not None
+    q = op.sized(0, 3)
     n, few, head = grouped(op, q)
     for i in (1, 2):
         match(op, i, (q[0], q[1], head.scale(few)), "keys and values must fit the queries")
@@ -166,8 +164,7 @@ def sparse_attention(op: Op) -> list[Known | None]:
 @no_cpu_function("DynamicSparseAttention", needs="r......rrrr kv_num_heads num_heads", data=(10,))
 def dynamic_sparse_attention(op: Op) -> list[Known | None]:
     """Lowers DynamicSparseAttention: caches grow without a past, and are buffers with one."""
-    q = op.shape(0, 3)
-    assert q is not None
+    q = op.sized(0, 3)
     together(op, 1, 2, "key and value")
     n, few, head = grouped(op, q)
     one_number(op, 10)
@@ -203,8 +200,7 @@ def one_number(op: Op, i: int) -> None:
 @no_cpu_function("SparsePagedAttention", types=(0, 3, 4), needs="r..rrrrr.rr kv_num_heads num_heads")
 def paged_attention(op: Op) -> list[Known | None]:
     """Lowers PagedAttention: tokens of all sequences in one axis, caches in blocks."""
-    q, layout = op.shape(0, 2), op.text_attr("kv_cache_layout", "SEPARATE")
-    assert q is not None
+    q, layout = op.sized(0, 2), op.text_attr("kv_cache_layout", "SEPARATE")
     if layout not in ("SEPARATE", "LATENT"):
         raise MalformedNode(f"kv_cache_layout {layout!r} is neither SEPARATE nor LATENT")
     caches = [need_rank(op, i, 4) for i in (3, 4)]
@@ -266,10 +262,7 @@ def state_window(op: Op) -> int:
     choices={"update_rule": tuple(TERMS)},
 )
 def linear_attention(op: Op) -> list[Known | None]:
-    q, k, v = op.shape(0, 3), op.shape(1, 3), op.shape(2, 3)
-    assert q is not None
-    assert k is not None
-    assert v is not None
+    q, k, v = op.sized(0, 3), op.sized(1, 3), op.sized(2, 3)
     n, few, window = heads(op, "q_num_heads"), heads(op, "kv_num_heads"), state_window(op)
     if max(n, few) % min(n, few):
         raise InvalidNode(f"q_num_heads {n} and kv_num_heads {few} must be multiples of one another")
@@ -286,7 +279,7 @@ def linear_attention(op: Op) -> list[Known | None]:
         op,
         3,
         tuple(state) if not window else (window, *state),
-        "past_state must be [batch, kv heads, key size, value size]",
+        "past_state must be [B, kv heads, K, V]",
     )
     decay_shape = need_rank(op, 4, 3)
     if decay_shape is not None:

@@ -179,6 +179,7 @@ def _embedding_axes(op: Op, outputs: Outputs) -> Links:
     work=Work(_embedding_work),
     axes=_embedding_axes,
     reads={0: rows(2), 1: rows(4)},
+    elements=(0, 1, 8),
 )
 def embed_layer_normalization(op: Op) -> list[Known | None]:
     return embedded(op, mask=7, positions=8, vectors=(5, 6))
@@ -192,10 +193,8 @@ def quantized_embed_layer_normalization(op: Op) -> list[Known | None]:
 def embedded(op: Op, mask: int, positions: int | None, vectors: tuple[int, ...]) -> list[Known | None]:
     """Lowers an embedding layer with ids ``[B, S]`` at inputs 0 and 1, and tables at 2, 3, 4."""
     op.same_shapes((0, 1, mask), "ids, segments and mask must have one shape")
-    ids = op.shape(0, 2)
-    words = op.shape(2, 2)
-    assert ids is not None
-    assert words is not None
+    ids = op.sized(0, 2)
+    words = op.sized(2, 2)
     hidden, length = words[1], ids[1]
     for i in (3, 4):
         table = op.shape(i, 2)
@@ -211,9 +210,7 @@ def embedded(op: Op, mask: int, positions: int | None, vectors: tuple[int, ...])
     for i, k in ((0, 2), (1, 4), (positions or op.n_in, 3)):
         rows_of = op.shape(k)
         if op.has(i) and rows_of:
-            op.in_range(
-                op.value(i), rows_of[0], (), "an id must be a row of the embedding", (i, None), (k, 0)
-            )
+            op.in_range(op.value(i), rows_of[0], (), "an id must be an embedding's row", (i, None), (k, 0))
     if positions is not None and op.has(positions):
         at = op.shape(positions)
         at = op.shape(positions, 2) if at is None or len(at) < 2 else at
@@ -232,8 +229,7 @@ def embedded(op: Op, mask: int, positions: int | None, vectors: tuple[int, ...])
 @no_cpu_function("GroupNorm", types=(0,), needs="rrr activation groups")
 @no_cpu_function("SkipGroupNorm", types=(0,), needs="rrrr activation groups")
 def group_norm(op: Op) -> list[Known | None]:
-    shape = op.shape(0, 4)
-    assert shape is not None
+    shape = op.sized(0, 4)
     axis = 3 if op.int_attr("channels_last", 1) else 1
     for i in (1, 2, 4):
         weight = op.shape(i, 1)
@@ -287,7 +283,7 @@ def _gate(op: Op, lead: Shape, count: Dim, size: Dim, i: int) -> None:
             op,
             i,
             (*lead, count, None)[: len(gate)],
-            "a gate must have shape [..., C], [..., C, 1] or [..., C, H]",
+            "a gate must be [..., C], [..., C, 1] or [..., C, H]",
         )
     if gate is not None and len(gate) == n + 2:
         fits = any_of((eq(gate[-1], 1), eq(gate[-1], size)))
@@ -306,9 +302,7 @@ def streams(op: Op) -> tuple[Shape, Dim, Dim] | None:
     op.require(ge(shape[-1], 1), "there must be a feature", (0, len(shape) - 1))
     if not count:
         return shape[:-2], shape[-2], shape[-1]
-    op.require(
-        eq(shape[-1] % count, 0), f"the features must divide into {count} streams", (0, len(shape) - 1)
-    )
+    op.require(eq(shape[-1] % count, 0), f"features must divide into {count} streams", (0, len(shape) - 1))
     return shape[:-1], constant(count), shape[-1] // count
 
 
@@ -351,9 +345,7 @@ ms("NGramRepeatBlock", "B S, B V -> B V", types=(1,), needs="rr ngram_size", axe
     axes="n C h w, R k, R, # -> R C *S",
 )
 def crop_and_resize(op: Op) -> Known:
-    image, rois, size = op.shape(0, 4), op.shape(1, 2), op.ints(3)
-    assert image is not None
-    assert rois is not None
+    image, rois, size = op.sized(0, 4), op.sized(1, 2), op.ints(3)
     height, width = size if size is not None and len(size) == 2 else op.fresh_dims(2, "the crop size")
     return op.out([rois[0], image[1], height, width])
 
@@ -361,8 +353,7 @@ def crop_and_resize(op: Op) -> Known:
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.Unique
 @ms_function("Unique", types=(0, "int64", "int64"), needs="r")
 def unique(op: Op) -> list[Known | None]:
-    shape = op.shape(0, 1)
-    assert shape is not None
+    shape = op.sized(0, 1)
     found = op.fresh("the number of different elements", 0, shape[0])
     op.define(any_of((ge(found, 1), eq(shape[0], 0))), "there is one unless there are no elements")
     return [op.out([found]), op.out(shape), op.out([found])]
@@ -415,25 +406,14 @@ ms(
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.Rfft
-@no_cpu_function("Rfft", types=(0,), needs="r")
-def rfft(op: Op) -> Known:
-    shape = op.shape(0)
-    return op.out(None if not shape else [*shape[:-1], shape[-1] // 2 + 1, 2])
-
-
-@no_cpu_function("Irfft", types=(0,), needs="r signal_ndim")
-def irfft(op: Op) -> Known:
-    shape = op.shape(0)
-    if shape is None or len(shape) < 2:
-        return op.out(None)
-    return op.out([*shape[:-2], (shape[-2] - 1) * 2])
+no_cpu("Rfft", "*S N -> *S N//2+1 2", types=(0,), needs="r")
+no_cpu("Irfft", "*S N _ -> *S 2*(N-1)", types=(0,), needs="r signal_ndim")
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.BifurcationDetector
 @ms_function("BifurcationDetector", operands="_, _, ?, _", data=(2,), types=("int64",), needs="rrr")
 def bifurcation_detector(op: Op) -> list[Known | None]:
-    current = op.shape(1, 1)
-    assert current is not None
+    current = op.sized(1, 1)
     tokens = op.fresh("the number of tokens accepted") if op.has(3) else current[0]
     found, predicted = op.const_ints(2), op.shape(3) if op.has(3) else None
     source = op.shape(0)
@@ -441,7 +421,7 @@ def bifurcation_detector(op: Op) -> list[Known | None]:
         op.same(
             predicted[0],
             source[0] + 1 - found[0],
-            "expected a prediction per token behind the match",
+            "expected a prediction per new token",
             (3, 0),
             (0, 0),
         )

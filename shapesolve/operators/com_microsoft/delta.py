@@ -43,9 +43,7 @@ def gated_delta_net(op: Op) -> list[Known | None]:
     decay, beta = TERMS[op.text_attr("update_rule", "gated_delta")]
     gated = _GATES[op.text_attr("gate_activation", "none")]
     if (op.has(4), op.has(5), op.has(7), op.has(8)) != (decay, beta, gated, gated):
-        raise MalformedNode(
-            "update_rule says whether decay and beta are given, gate_activation a_log and dt_bias"
-        )
+        raise MalformedNode("update_rule takes decay and beta, gate_activation takes a_log and dt_bias")
     packed = not op.has(2)
     if packed and not op.has(6):
         raise MalformedNode("queries, keys and values in one input need an initial_state")
@@ -63,8 +61,7 @@ def gated_delta_net(op: Op) -> list[Known | None]:
 
 
 def _separate(op: Op, q: Shape) -> _Sizes:
-    v, tokens = op.shape(2, len(q)), Shape(q[:-2])
-    assert v is not None
+    v, tokens = op.sized(2, len(q)), Shape(q[:-2])
     match(op, 1, tuple(q), "keys must have the shape of the queries")
     match(op, 2, (*tokens, None, None), "there must be a value for each token")
     axis = len(tokens)
@@ -119,7 +116,7 @@ def _gates(op: Op, s: _Sizes) -> Dim:
             op,
             4,
             by_key[: len(decay)],
-            "there must be a decay for each token and head, or for each key size too",
+            "expected a decay per token and head, or per key element too",
         )
     each = decay is not None and len(decay) == len(by_key)
     bias = need_rank(op, 8, 1, 2)

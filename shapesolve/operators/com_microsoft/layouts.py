@@ -50,9 +50,7 @@ def channels_last_pool(op: Op) -> list[Known | None]:
 @ms_function("MaxpoolWithMask", types=(0,), needs="rr", work=POOLS)
 def masked_pool(op: Op) -> list[Known | None]:
     x = op.shape(0)
-    match(
-        op, 1, () if x is None else (None, None, *x[2:]), "the mask must have the spatial size of the input"
-    )
+    match(op, 1, () if x is None else (None, None, *x[2:]), "the mask must have the input's spatial size")
     return lower_as(op, "MaxPool", 8, (0,))
 
 
@@ -136,8 +134,7 @@ for name, version in (("MaxPool", 12), ("AveragePool", 19), ("GlobalMaxPool", 1)
 @blocked("ReorderInput", work=MOVES, axes=IMAGES)
 def reorder_input(op: Op) -> Known:
     """Lowers ReorderInput: to channels in blocks of 8 or 16 (by machine), the last one padded."""
-    shape = op.shape(0, 4)
-    assert shape is not None
+    shape = op.sized(0, 4)
     batch, *middle = shape
     channels, *spatial = [middle[-1], *middle[:-1]] if op.int_attr("channels_last", 0) else middle
     if not (channels % 16).terms and (channels % 16).const == 0:
@@ -151,8 +148,7 @@ def reorder_input(op: Op) -> Known:
 @blocked("ReorderOutput", work=MOVES, axes=IMAGES)
 def reorder_output(op: Op) -> Known:
     """Lowers ReorderOutput: from blocks of channels to `channels` of them."""
-    shape, channels = op.shape(0, 4), op.int_attr("channels", 0)
-    assert shape is not None
+    shape, channels = op.sized(0, 4), op.int_attr("channels", 0)
     if op.int_attr("channels_last", 0):
         return op.out([shape[0], *shape[2:], channels])
     return op.out([shape[0], channels, *shape[2:]])
@@ -160,8 +156,7 @@ def reorder_output(op: Op) -> Known:
 
 @blocked("Upsample", work=MOVES, axes=IMAGES)
 def blocked_upsample(op: Op) -> Known:
-    shape, scales = op.shape(0, 4), op.ints_attr("scales")
-    assert shape is not None
+    shape, scales = op.sized(0, 4), op.ints_attr("scales")
     if scales is None:
         return op.out(shape)
     return op.out([d.scale(s) for d, s in zip(shape, scales, strict=True)])

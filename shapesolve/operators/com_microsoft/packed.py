@@ -55,9 +55,7 @@ def gather_packed(op: Op) -> Known:
     k, dtype = op.int_attr("K", 0), op.int_attr("output_dtype", BFLOAT16)
     elements, size = _BLOCKS.get(op.int_attr("packed_type", -1), (0, 0))
     if not elements or k < 1 or k % elements or dtype not in (FLOAT, FLOAT16, BFLOAT16):
-        raise MalformedNode(
-            "GatherPacked needs a format that it knows, whole blocks of it, and a type of floats"
-        )
+        raise MalformedNode("GatherPacked needs a known format, whole blocks, and a float type")
     match(op, 0, (None, constant(k // elements * size)), "a row must hold K packed elements")
     indices = op.shape(1)
     return op.out(None if indices is None else [*indices, constant(k)], dtype)
@@ -92,9 +90,7 @@ def _experts(op: Op, experts: Dim) -> list[Cond]:
 def moe_group_router(op: Op) -> list[Known | None]:
     """Lowers MoEGroupRouter: scores ``[tokens, experts]``, and weights if these are routed."""
     if op.wants(0) == op.wants(1) or op.wants(1) != op.wants(2):
-        raise MalformedNode(
-            "MoEGroupRouter gives either router_probs, or selection_scores and router_weights"
-        )
+        raise MalformedNode("MoEGroupRouter has either router_probs, or selection_scores and router_weights")
     logits, bias = op.shape(0), op.shape(1)
     experts = op.fresh("the number of experts") if bias is None else bias.numel
     op.require(all_of(_experts(op, experts)), "the experts must divide into groups, and suffice", (1, 0))
@@ -119,8 +115,7 @@ def moe_group_router(op: Op) -> list[Known | None]:
 @no_cpu_function("RMSNormRotary", needs="rrrrr rotary_embedding_dim")
 def rms_norm_rotary(op: Op) -> list[Known | None]:
     """Lowers a fused RMSNorm and rotary embedding of a slice of the last axis."""
-    x, width = op.shape(0, 4), op.int_attr("input_width", 0)
-    assert x is not None
+    x, width = op.sized(0, 4), op.int_attr("input_width", 0)
     size = constant(width) if width else x[3]
     joined = [ONE, x[0] * x[1]] if op.int_attr("flatten_batch", 0) else [x[0], x[1]]
     dtype = FLOAT16 if op.int_attr("output_fp16", 0) else BFLOAT16

@@ -63,9 +63,7 @@ def fused_matmul(op: Op) -> list[Known | None]:
     orders = {}
     batches = op.int_attr("transBatchA", 0) or op.int_attr("transBatchB", 0)
     if batches and None not in (op.rank(0), op.rank(1)) and op.rank(0) != op.rank(1):
-        raise InvalidNode(
-            f"transBatchA and transBatchB need operands of the same rank, got {op.shape(0)} and {op.shape(1)}"
-        )
+        raise InvalidNode(f"transBatch needs operands of the same rank, got {op.shape(0)} and {op.shape(1)}")
     for i, side in enumerate("AB"):
         rank, batch = op.rank(i), op.int_attr(f"transBatch{side}", 0)
         swap = op.int_attr(f"trans{side}", 0)
@@ -93,7 +91,7 @@ def matmul(op: Op, bias: int | None = None) -> Known | None:
         op.same(
             size,
             weights[-1],
-            "the bias must have one element per column",
+            "expected one bias per column",
             (bias, None),
             (1, len(weights) - 1),
         )
@@ -163,7 +161,7 @@ def quantized_gemm(op: Op) -> Known:
         columns = b[0 if op.int_attr("transB", 0) else 1]
         fits = any_of((eq(scale[0], 1), eq(scale[0], columns)))
         op.require(
-            fits, "the scale of the second matrix must have one element or one per column", (4, 0), (3, None)
+            fits, "scale of the second matrix: expected one element or one per column", (4, 0), (3, None)
         )
     return op.out(getattr(found, "shape", None), (op.dtype(8) or op.dtype(0)) if op.has(7) else FLOAT)
 
@@ -198,7 +196,7 @@ def matmul_nbits(op: Op) -> Known:
     if bias and bias[0].terms and op.as_onnxruntime("sizes-at-load"):
         raise InvalidNode(f"the bias {op.name_of(5)} must have a fixed size, got {bias}")
     if op.has(5):
-        match(op, 5, (constant(n),), "the bias must have one element per column")
+        match(op, 5, (constant(n),), "expected one bias per column")
     return replace_last(op, k, n)
 
 
@@ -441,17 +439,9 @@ def quantized_lstm(op: Op) -> list[Known | None]:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.AttnLSTM
-@ms_function(
+ms(
     "AttnLSTM",
-    operands="T B I, D 4*H I+A, D 4*H H, D 8*H, B, D B H, D B H, D 3*H, D H Q, D M Q, D Q, B N M, B, D H+M A",
-    types=(0,),
-    needs="rrr",
-)
-def attention_lstm(op: Op) -> list[Known | None]:
-    """Lowers AttnLSTM: an LSTM with attention over a memory."""
-    x, recurrence = op.shape(0, 3), op.shape(2, 3)
-    assert x is not None
-    assert recurrence is not None
-    directions, hidden = recurrence[0], recurrence[2]
-    state = op.out([directions, x[1], hidden])
-    return [op.out([x[0], directions, x[1], hidden]), state, state]
+    "T B I, D 4*H I+A, D 4*H H, D 8*H, B, D B H, D B H, D 3*H, D H Q, D M Q, D Q, B N M, B, D H+M A"
+    " -> T D B H, D B H, D B H",
+    types=(0,), needs="rrr",
+)  # fmt: skip

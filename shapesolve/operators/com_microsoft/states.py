@@ -13,7 +13,7 @@ from ...lower.op import MalformedNode, Op
 from ...lower.types import Known
 from ..limits import MAX_STATES
 from .cache import state_window
-from .contrib import match, ms_function, need_rank, no_cpu, no_cpu_function
+from .contrib import match, ms, ms_function, need_rank, no_cpu, no_cpu_function
 
 
 def captured(op: Op, i: int, batch: Dim | None) -> int:
@@ -29,8 +29,7 @@ def captured(op: Op, i: int, batch: Dim | None) -> int:
 
 def sequences(op: Op, i: int) -> Dim:
     """Number of sequences by the offsets at input `i`, required to be at least 1."""
-    offsets = op.shape(i, 1)
-    assert offsets is not None
+    offsets = op.sized(i, 1)
     op.require(ge(offsets[0], 2), "there must be offsets of one sequence or more", (i, 0))
     known, tokens = op.const_ints(i), op.shape(0)
     if known and tokens:
@@ -51,9 +50,7 @@ def causal_conv_with_state(op: Op) -> list[Known | None]:
     last = op.int_attr("channels_last", 0)
     if last not in (0, 1) or (last and n != 1):
         raise MalformedNode("channels_last is 0 or 1, and 1 only for one spatial axis")
-    x, kernel = op.shape(0, n + 2), op.shape(1, n + 2)
-    assert x is not None
-    assert kernel is not None
+    x, kernel = op.sized(0, n + 2), op.sized(1, n + 2)
     channels = x[-1] if last else x[1]
     op.same(kernel[0], channels, "there must be a kernel for each channel", (1, 0), (0, n + 1 if last else 1))
     reach = (kernel[-1] - 1).scale(dilation)  # along the last spatial axis
@@ -72,17 +69,14 @@ def _dilation(op: Op) -> int:
     return dilation
 
 
-@ms_function("VarlenCausalConvWithState", types=(0, 0, 0), needs="rrr.r")
+@ms_function(
+    "VarlenCausalConvWithState", operands="T C, C 1 K, _, C", types=(0, 0, 0), needs="rrr.r", elements=(2,)
+)
 def varlen_causal_conv_with_state(op: Op) -> list[Known | None]:
     dilation = _dilation(op)
-    x, kernel, batch = op.shape(0, 2), op.shape(1, 3), sequences(op, 2)
-    assert x is not None
-    assert kernel is not None
+    x, kernel, batch = op.sized(0, 2), op.sized(1, 3), sequences(op, 2)
     capacity = captured(op, 5, batch)
     op.require(ge(x[0], batch), "each sequence needs a token", (0, 0), (2, 0))
-    op.same(kernel[0], x[1], "there must be a kernel for each channel", (1, 0), (0, 1))
-    op.same(kernel[1], 1, "the convolution must be depthwise: axis 1 of its kernel must be 1", (1, 1))
-    match(op, 3, (x[1],), "the bias must have one element per channel")
     state = (batch, x[1], (kernel[2] - 1).scale(dilation))
     match(op, 4, state, "the state must fit sequences, channels and kernel")
     return [op.out(x), op.out(state), op.out([batch, capacity, x[1]])]
@@ -92,18 +86,15 @@ def varlen_causal_conv_with_state(op: Op) -> list[Known | None]:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.EngramGate
-@ms_function("EngramGate", types=(0, 0), needs="rrrrr")
+@ms_function(
+    "EngramGate", operands="B S M H, B S M H, B S H, M H, M H, M H", types=(0, 0), needs="rrrrr",
+    axes="B S M h, B S M h, B S h, ?, ?, ? -> B S M ^H, B S M ^H",
+)  # fmt: skip
 def engram_gate(op: Op) -> list[Known | None]:
     """Lowers EngramGate: ``[B, S, M, H]``, M streams of features; the value has one stream."""
     if op.wants(1) and not op.has(5):
         raise MalformedNode("the second output of EngramGate needs the input conv_norm_scale")
-    key = op.shape(0, 4)
-    assert key is not None
-    match(op, 1, tuple(key), "key and query must have the same shape")
-    match(op, 2, (key[0], key[1], key[3]), "the value must fit the key")
-    for i in (3, 4, 5):
-        match(op, i, (key[2], key[3]), "the scales must fit the key")
-    return [op.out(key), op.out(key)]
+    return [op.like(), op.like()]
 
 
 def _hashes(op: Op) -> tuple[int, int]:
@@ -116,39 +107,31 @@ def _hashes(op: Op) -> tuple[int, int]:
 
 def _hash_operands(op: Op, past: int, hashes: int, offsets: int) -> None:
     """Requires multipliers, vocabulary sizes, and the offsets and end of text behind them."""
-    multipliers = op.shape(1, 1)
-    assert multipliers is not None
-    op.require(
-        ge(multipliers[0], past + 1), f"expected at least {past + 1} multipliers, one per token", (1, 0)
-    )
+    multipliers = op.sized(1, 1)
+    op.require(ge(multipliers[0], past + 1), f"expected {past + 1} or more multipliers", (1, 0))
     for i in (2, offsets):
         match(op, i, (hashes,), f"expected {hashes} elements, one per hash of a token")
     op.shape(offsets + 1, 0)
 
 
-@ms_function("NGramHashMapping", types=(0, 0), needs="rrr max_ngram_size n_head_per_ngram pad_id")
-def ngram_hash_mapping(op: Op) -> list[Known | None]:
-    ids = op.shape(0, 2)
-    assert ids is not None
-    past, hashes = _hashes(op)
-    _hash_operands(op, past, hashes, 4)
-    match(op, 3, (ids[0], past), "past_ids must have shape [batch, max_ngram_size - 1]")
-    match(op, 6, tuple(ids), "segment_ids must have the shape of input_ids")
-    return [op.out([*ids, hashes]), op.out([ids[0], past])]
+ms(
+    "NGramHashMapping", "B S, m, (n-1)*h, B n-1, (n-1)*h, ., B S -> B S (n-1)*h, B n-1", n="max_ngram_size",
+    h="n_head_per_ngram", where=("n >= 2", "h >= 1", "m >= n"), types=(0, 0),
+    needs="rrr max_ngram_size n_head_per_ngram pad_id", axes="B s, m, h, B p, k, ., B s -> B S K, B P",
+)  # fmt: skip
 
 
 @ms_function(
-    "VarlenNGramHashMapping", types=(0, 0, "int32", 0), needs="rrrr max_ngram_size n_head_per_ngram pad_id"
-)
+    "VarlenNGramHashMapping", operands="T, _, _, _, S H, _, ., T, S H", types=(0, 0, "int32", 0), elements=(3,),
+    needs="rrrr max_ngram_size n_head_per_ngram pad_id",
+)  # fmt: skip
 def varlen_ngram_hash_mapping(op: Op) -> list[Known | None]:
-    ids, batch = op.shape(0, 1), sequences(op, 3)
-    assert ids is not None
+    ids, batch = op.sized(0, 1), sequences(op, 3)
     past, hashes = _hashes(op)
     _hash_operands(op, past, hashes, 5)
     op.require(ge(ids[0], batch), "each sequence needs a token", (0, 0), (3, 0))
     for i in (4, 8):
         match(op, i, (batch, past), "the past must have shape [sequences, max_ngram_size - 1]")
-    match(op, 7, tuple(ids), "segment_ids must have the shape of input_ids")
     held = op.out([batch, past])
     return [op.out([ids[0], hashes]), held, held, op.out([batch, captured(op, 9, batch), past])]
 
@@ -192,9 +175,7 @@ def sparse_attention_indexer(op: Op) -> list[Known | None]:
         raise MalformedNode("the policy csa takes no mask")
     if op.n_out != 2 + csa:
         raise MalformedNode(f"{op.node.op_type} has {2 + csa} outputs with this policy, not {op.n_out}")
-    q, past, head = op.shape(0, 3), op.shape(7, 3), _index_head(op, csa)
-    assert q is not None
-    assert past is not None
+    q, past, head = op.sized(0, 3), op.sized(7, 3), _index_head(op, csa)
     op.same(past[0], q[0], "the past must have the batch of the query", (7, 0), (0, 0))
     picked = op.out([q[0], q[1], _selected(op, csa)])
     if not csa:
@@ -206,8 +187,7 @@ def sparse_attention_indexer(op: Op) -> list[Known | None]:
 
 def _compressed(op: Op, q: Shape, head: Dim) -> tuple[Dim, Known]:
     """``(number of new merged keys, output buffer of tokens not merged yet)``."""
-    ratio, buffer = op.int_attr("compress_ratio", 1), op.shape(13, 4)
-    assert buffer is not None
+    ratio, buffer = op.int_attr("compress_ratio", 1), op.sized(13, 4)
     match(op, 13, (2, q[0], None, head.scale(2)), "the buffer must fit batch and heads")
     op.require(le(buffer[2], 2 * ratio - 1), "the buffer holds less than two groups of tokens", (13, 2))
     waiting = buffer[2] % ratio + q[1]
@@ -224,8 +204,7 @@ def _compressed(op: Op, q: Shape, head: Dim) -> tuple[Dim, Known]:
 def packed_sparse_attention_indexer(op: Op) -> list[Known | None]:
     csa = _indexer(op, {**_CSA_INPUTS, 14: "past_gate_buffer"})
     capacity = _packed_outputs(op, csa)
-    q, states = op.shape(0, 2), [need_rank(op, i, 2 if i == 15 else 3) for i in (12, 13, 14, 15)]
-    assert q is not None
+    q, states = op.sized(0, 2), [need_rank(op, i, 2 if i == 15 else 3) for i in (12, 13, 14, 15)]
     _index_head(op, csa)
     rows = op.int_attr("state_capacity", 0)
     for i, size in ((12, rows), (13, 2 * op.int_attr("compress_ratio", 1) - 1)):
@@ -257,9 +236,7 @@ no_cpu(
 def _packed_outputs(op: Op, csa: bool) -> int:
     """Checks which optional inputs and outputs are given; returns `state_update_capacity`."""
     if not 6 <= op.n_out <= 9 or op.wants(4) != csa:
-        raise MalformedNode(
-            f"{op.node.op_type} has 6 to 9 outputs, present_gate_buffer only with the policy csa"
-        )
+        raise MalformedNode(f"{op.node.op_type} has 6 to 9 outputs, present_gate_buffer only with csa")
     capacity = op.int_attr("state_update_capacity", 0)
     if op.int_attr("state_capacity", 0) < 1 or not 0 <= capacity <= MAX_STATES:
         raise MalformedNode(f"state_capacity must be positive, state_update_capacity in [0, {MAX_STATES}]")
@@ -285,9 +262,7 @@ def _indexer(op: Op, merging: dict[int, str]) -> bool:
     )
     n = op.int_attr(count, 0)
     if n < 1 or _selected(op, csa) > INT32_MAX or (not csa and n % ratio):
-        raise MalformedNode(
-            f"{count} {n} must be positive, and a multiple of compress_ratio with the policy qsa"
-        )
+        raise MalformedNode(f"{count} {n} must be positive, and with qsa a multiple of compress_ratio")
     if any(op.attr(name) is not None for name in others):
         raise MalformedNode(f"the policy {policy} does not take {' and '.join(others)}")
     for i, name in merging.items():
@@ -309,8 +284,7 @@ def _selected(op: Op, csa: bool) -> int:
 
 def _index_head(op: Op, csa: bool) -> Dim:
     """Head size of the index, from the normalization weight of the query."""
-    q, norm = op.shape(0), op.shape(2, 1)
-    assert norm is not None
+    q, norm = op.shape(0), op.sized(2, 1)
     for i in (4, 5):
         need_rank(op, i, 2, 3)
     op.require(ge(norm[0], 1), "a head must not be empty", (2, 0))
@@ -319,7 +293,7 @@ def _index_head(op: Op, csa: bool) -> Dim:
         least = norm[0] if csa or op.has(1) else norm[0].scale(2)
         op.require(
             all_of((eq(q[last] % norm[0], 0), ge(q[last], least))),
-            "the query must hold whole heads",
+            "expected whole heads",
             (0, last),
             (2, 0),
         )
