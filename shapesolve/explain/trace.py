@@ -109,11 +109,11 @@ class Tracer:
         read = {self.lowered.full_name(node.inputs[i], prefix) for i in data if i < len(node.inputs)}
         carriers = [c for name in names for c in self._carries(name, axis, dim, tensor, name in read)]
         if carriers:
-            ranked = [c for _, c in sorted(carriers, key=lambda c: c[0])]
+            ranked: Sequence[Carrier] = [c for _, c in sorted(carriers, key=lambda c: c[0])]
             if not dim.terms:
                 ranked = self._deciding(node, prefix, tensor, axis, dim, ranked, read)
             if ranked:
-                return Link("passes", tensor, axis, dim, node, prefix), ranked[:1]
+                return Link("passes", tensor, axis, dim, node, prefix), [*ranked[:1]]
         return Link("computes", tensor, axis, dim, node, prefix), self._ingredients(names, read, dim)
 
     def _deciding(

@@ -66,13 +66,13 @@ class PatternTerm(NamedTuple):
 class Pattern(NamedTuple):
     """The dims of one input or output in a signature. `anything` leaves them open; `repeats` covers all further inputs.
 
-    Of an input whose rank is open, `count` is the number of elements.
+    Of an input whose rank is open, `numel` is the number of elements.
     """
 
     terms: tuple[PatternTerm, ...]
     anything: bool = False
     repeats: bool = False
-    count: PatternTerm | None = None
+    numel: PatternTerm | None = None
 
     @property
     def group(self) -> int | None:
@@ -153,7 +153,7 @@ def _pattern(text: str) -> Pattern:
     if text == "?":
         return Pattern((), anything=True, repeats=repeats)
     if text.startswith("["):
-        return Pattern((), anything=True, repeats=repeats, count=_term(text.strip("[]")))
+        return Pattern((), anything=True, repeats=repeats, numel=_term(text.strip("[]")))
     terms = tuple(_term(t) for t in text.split()) if text != "." else ()
     return Pattern(terms, repeats=repeats)
 
@@ -182,10 +182,10 @@ class _Match:
         self.waiting: list[tuple[Dim, Dim, Place]] = []
 
     def input(self, i: int, pattern: Pattern) -> None:
-        if pattern.count is not None:
+        if pattern.numel is not None:
             known = self.op.shape(i)
             if known is not None:
-                self.bind(pattern.count, known.numel, (i, None))
+                self.bind(pattern.numel, known.numel, (i, None))
         if pattern.anything:
             return
         group = pattern.group

@@ -68,10 +68,7 @@ def per_head(op: Op, i: int, shape: Shape, heads: int) -> Dim:
 def share_heads(op: Op, q: Heads, k: Heads) -> None:
     """Requires that the number of query heads is a multiple of the number of key heads."""
     op.require(
-        divides(k.heads, q.heads),
-        "query heads must be a multiple of key heads",
-        q.places[1],
-        k.places[1],
+        divides(k.heads, q.heads), "query heads must be a multiple of key heads", q.places[1], k.places[1]
     )
 
 
@@ -322,12 +319,7 @@ def rotary_embedding(op: Op) -> Known:
     angles = floor_div(constant(part) if part else heads.size, constant(2))
     if not op.has(3):
         for i in (1, 2):
-            _fits(
-                op,
-                i,
-                Shape([heads.batch, heads.length, angles]),
-                "the caches need an angle per position",
-            )
+            _fits(op, i, Shape([heads.batch, heads.length, angles]), "the caches need an angle per position")
         return op.out(x)
     cache = op.sized(1, 2)
     op.shape(2, 2)

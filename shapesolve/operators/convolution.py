@@ -34,16 +34,7 @@ from ..lower.types import Known, Tensor
 from ..lower.work import MOVES, POOLS, reads, slides, spreads
 from .limits import STACKED
 from .linear import per_tensor
-from .window import (
-    Window,
-    kernel_attr,
-    per_axis,
-    require_small_pads,
-    room,
-    slide,
-    spatial_rank,
-    window_of,
-)
+from .window import Window, kernel_attr, per_axis, require_small_pads, room, slide, spatial_rank, window_of
 
 # ---------------------------------------------------------------------- convolutions
 
@@ -90,9 +81,7 @@ def conv_shape(op: Op, x: int = 0, w: int = 1, bias: int | None = 2) -> Shape | 
     group = _group(op)
     op.require(eq(data[1], weight[1] * group), _channels_rule(group, weight[1]), (x, 1), (w, 1))
     op.require(
-        divides(group, weight[0]),
-        channels(f"output channels must be a multiple of group {group}"),
-        (w, 0),
+        divides(group, weight[0]), channels(f"output channels must be a multiple of group {group}"), (w, 0)
     )
     _bias(op, bias, weight[0], w, 0)
     window = window_of(op, _kernel_of(op, w, weight))
@@ -117,10 +106,7 @@ def _bias(op: Op, bias: int | None, n_out: Dim, w: int, axis: int) -> None:
     shape = op.shape(bias, 1) if bias is not None and op.has(bias) else None
     if bias is not None and shape is not None:
         op.require(
-            eq(shape[0], n_out),
-            channels("expected one bias per output channel"),
-            (bias, 0),
-            (w, axis),
+            eq(shape[0], n_out), channels("expected one bias per output channel"), (bias, 0), (w, axis)
         )
 
 
@@ -385,12 +371,7 @@ def max_unpool(op: Op) -> Known:
     if len(wanted) != rank:
         raise InvalidNode(f"output_shape has {len(wanted)} sizes for a tensor of rank {rank}")
     for k in range(2):
-        op.require(
-            eq(wanted[k], shape[k]),
-            "output_shape must keep batch and channels",
-            (2, 0),
-            (0, k),
-        )
+        op.require(eq(wanted[k], shape[k]), "output_shape must keep batch and channels", (2, 0), (0, k))
     rule = "output_shape must have room for what the unpooling gives"
     if op.as_onnxruntime("unpool-output-shape"):
         op.require(ge(product(wanted), product([*shape[:2], *natural])), rule, (2, 0), (0, None))

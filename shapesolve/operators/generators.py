@@ -81,7 +81,7 @@ def constant_of_shape(op: Op) -> Known:
     if isinstance(fill, Constant) and fill.dims != (1,):
         raise MalformedNode(f"the value must be a vector of one element, its shape is {list(fill.dims)}")
     dtype = fill.dtype if isinstance(fill, Constant) else TensorProto.FLOAT
-    length = op.shape(0, 1)[0] if op.rank(0) == 0 else vector(op, 0)
+    length = op.sized(0, 1)[0] if op.rank(0) == 0 else vector(op, 0)
     dims = op.ints(0)
     if dims is None:
         rank = rank_made(op, length, (0, None)) if length is not None else None

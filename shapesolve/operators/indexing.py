@@ -282,12 +282,7 @@ def scatter_nd(op: Op) -> Known:
         k = len(indices) - 1 + len(data) - len(updates)
         if not 0 <= k <= len(data):
             raise InvalidNode(f"ScatterND cannot write updates {updates} at indices {indices} of {data}")
-        op.same(
-            indices[-1],
-            k,
-            "the ranks give the number of components",
-            (1, len(indices) - 1),
-        )
+        op.same(indices[-1], k, "the ranks give the number of components", (1, len(indices) - 1))
     if data is None or indices is None or k is None:
         return op.out(data, value=_scattered_bounds(op))
     if k > len(data):

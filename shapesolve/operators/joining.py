@@ -147,11 +147,7 @@ def _known_empty(op: Op, known: Seq[tuple[int, Shape]], axis: int) -> set[int]:
 
 
 def joined_sizes(
-    op: Op,
-    parts: Seq[tuple[int, Shape]],
-    axis: int | None,
-    why: str,
-    place: Callable[[int, int], Place],
+    op: Op, parts: Seq[tuple[int, Shape]], axis: int | None, why: str, place: Callable[[int, int], Place]
 ) -> list[Dim]:
     """Sizes of joined tensors on the axes other than `axis`; requires that they agree. `place` is where a size stands."""
     given = op.walk.of_inputs

@@ -54,12 +54,7 @@ def _blocked(op: Op, x: Shape | None, scale: Shape, axis: int, block: int) -> No
     for k, (d, s) in enumerate(zip(x, scale, strict=True)):
         places: tuple[Place, ...] = ((1, k), (0, k))
         if k == axis:
-            op.same(
-                s,
-                ceil_div(d, constant(block)),
-                f"expected one scale per block of {block}",
-                *places,
-            )
+            op.same(s, ceil_div(d, constant(block)), f"expected one scale per block of {block}", *places)
         else:
             op.same(s, d, "a blocked scale must agree with the input on the other axes", *places)
 

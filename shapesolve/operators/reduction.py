@@ -11,20 +11,7 @@ from functools import partial
 
 import numpy as np
 
-from ..expr import (
-    ONE,
-    ZERO,
-    Dim,
-    IntoDim,
-    Shape,
-    any_of,
-    constant,
-    eq,
-    ge,
-    maximum,
-    minimum,
-    product,
-)
+from ..expr import ONE, ZERO, Dim, IntoDim, Shape, any_of, constant, eq, ge, maximum, minimum, product
 from ..lower import arith, elements
 from ..lower.arith import Function
 from ..lower.axes import Items, Links, axis_of, links_along, numbers, own, rank

@@ -308,12 +308,7 @@ def sequence_map(op: Op) -> Steps:
     length = lengths[0] if lengths and lengths[0] is not None else op.fresh("the length of a sequence")
     for i, other in enumerate(lengths[1:], 1):
         if other is not None:
-            op.require(
-                ge(other, length),
-                "other sequences must not be shorter",
-                (0, None),
-                (i, None),
-            )
+            op.require(ge(other, length), "other sequences must not be shorter", (0, None), (i, None))
     visible = visible_symbols(op)
     items = yield from _mapped_one_by_one(op, length)
     given = [

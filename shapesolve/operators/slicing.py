@@ -117,11 +117,7 @@ def _require_lists(op: Op) -> None:
 
 
 def sliced(
-    op: Op,
-    starts: Seq[Dim] | None,
-    ends: Seq[Dim] | None,
-    axes: Seq[int] | None,
-    steps: Seq[int] | None,
+    op: Op, starts: Seq[Dim] | None, ends: Seq[Dim] | None, axes: Seq[int] | None, steps: Seq[int] | None
 ) -> Known:
     """Lowers a Slice along `axes`; unknown axes leave every dim open."""
     shape, value = op.shape(0), op.value(0)
@@ -342,7 +338,7 @@ def pad(op: Op) -> Known:
     axes = op.const_ints(3) if op.has(3) else None
     pads, length = op.ints(1), op.rank(1)
     if length not in (None, 1) and not (
-        length == 2 and op.shape(1)[0] == 1 and (op.node.domain or op.value(1) is None)
+        length == 2 and op.sized(1, 2)[0] == 1 and (op.node.domain or op.value(1) is None)
     ):
         raise InvalidNode(f"pads {op.name_of(1)} must be a vector, got {op.shape(1)}")
     if pads is None or (op.has(3) and axes is None):

@@ -34,14 +34,7 @@ def _loss(op: Op, scores: Shape | None, labels: Shape | None) -> Known:
         empty = eq(labels.numel, 0)
         op.require(any_of((ge(scores[1], 1), empty)), "a label needs a class", (0, 1))
         if op.attr("ignore_index") is None:
-            op.in_range(
-                op.value(1),
-                scores[1],
-                (labels.numel,),
-                "a label must be a class",
-                (1, None),
-                (0, 1),
-            )
+            op.in_range(op.value(1), scores[1], (labels.numel,), "a label must be a class", (1, None), (0, 1))
     if op.has(2):
         op.shape(2, 1)
     return op.out(labels if op.text_attr("reduction", "mean") == "none" else [])

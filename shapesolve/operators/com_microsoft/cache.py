@@ -11,7 +11,7 @@ from typing import Any
 
 from onnx import TensorProto
 
-from ...expr import ZERO, Dim, Shape, all_of, any_of, constant, divides, eq, ge, le, maximum
+from ...expr import ONE, ZERO, Dim, Shape, all_of, any_of, constant, divides, eq, ge, le, maximum
 from ...lower.axes import batch_first
 from ...lower.op import InvalidNode, MalformedNode, Op
 from ...lower.rule import Reading
@@ -275,22 +275,15 @@ def linear_attention(op: Op) -> list[Known | None]:
     size, key = v[2] // few, q[2] // n
     op.require(divides(key, k[2]), "keys must divide into heads of the size of a query head", (1, 2), (0, 2))
     state: list[Dim | int] = [q[0], few, key, size]
-    match(
-        op,
-        3,
-        tuple(state) if not window else (window, *state),
-        "past_state must be [B, kv heads, K, V]",
-    )
-    decay_shape = need_rank(op, 4, 3)
-    if decay_shape is not None:
-        fits = any_of((eq(decay_shape[2], few), eq(decay_shape[2], key.scale(few))))
-        match(op, 4, (q[0], q[1], None), "decay must have the batch and length of the queries")
-        op.require(fits, "decay must have one element per key head, or per element of one", (4, 2))
-    beta = op.shape(5)
-    match(op, 5, (q[0], q[1], None), "beta must have the batch and length of the queries")
-    if beta is not None:
-        fits = any_of((eq(beta[2], few), eq(beta[2], 1)))
-        op.require(fits, "beta must have one element per key head, or one", (5, 2))
+    match(op, 3, tuple(state) if not window else (window, *state), "past_state must be [B, kv heads, K, V]")
+    for i, each in ((4, key.scale(few)), (5, ONE)):
+        gate = need_rank(op, i, 3)
+        match(op, i, (q[0], q[1], None), "decay and beta must have the batch and length of the queries")
+        if gate is not None:
+            fits = any_of((eq(gate[2], few), eq(gate[2], each)))
+            op.require(
+                fits, "expected one decay and beta per head, a decay per key element, or one beta", (i, 2)
+            )
     past = op.dtype(3) or op.dtype(0)
     return [
         op.out([q[0], q[1], size.scale(max(n, few))], op.dtype(0)),

@@ -279,12 +279,7 @@ def _gate(op: Op, lead: Shape, count: Dim, size: Dim, i: int) -> None:
     n = len(lead)
     gate = need_rank(op, i, n + 1, n + 2)
     if gate is not None:
-        match(
-            op,
-            i,
-            (*lead, count, None)[: len(gate)],
-            "a gate must be [..., C], [..., C, 1] or [..., C, H]",
-        )
+        match(op, i, (*lead, count, None)[: len(gate)], "a gate must be [..., C], [..., C, 1] or [..., C, H]")
     if gate is not None and len(gate) == n + 2:
         fits = any_of((eq(gate[-1], 1), eq(gate[-1], size)))
         op.require(fits, "the last axis of a gate must be 1 or the size of a stream", (i, n + 1))
@@ -418,13 +413,7 @@ def bifurcation_detector(op: Op) -> list[Known | None]:
     found, predicted = op.const_ints(2), op.shape(3) if op.has(3) else None
     source = op.shape(0)
     if predicted and source and found and len(found) == 1:
-        op.same(
-            predicted[0],
-            source[0] + 1 - found[0],
-            "expected a prediction per new token",
-            (3, 0),
-            (0, 0),
-        )
+        op.same(predicted[0], source[0] + 1 - found[0], "expected a prediction per new token", (3, 0), (0, 0))
     return [op.out([tokens]), op.like(2)]
 
 

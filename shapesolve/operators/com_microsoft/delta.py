@@ -112,12 +112,7 @@ def _gates(op: Op, s: _Sizes) -> Dim:
     match(op, 7, (s.heads,), "there must be an a_log for each head")
     decay = need_rank(op, 4, len(rows), len(by_key))
     if decay is not None:
-        match(
-            op,
-            4,
-            by_key[: len(decay)],
-            "expected a decay per token and head, or per key element too",
-        )
+        match(op, 4, by_key[: len(decay)], "expected a decay per token and head, or per key element too")
     each = decay is not None and len(decay) == len(by_key)
     bias = need_rank(op, 8, 1, 2)
     if bias is not None and len(bias) == 2:

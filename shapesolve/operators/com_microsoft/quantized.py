@@ -86,15 +86,9 @@ def matmul(op: Op, bias: int | None = None) -> Known | None:
     """Lowers a MatMul of inputs 0 and 1, with an optional bias per column."""
     found = lower_as(op, "MatMul", 13, (0, 1))[0]
     weights = op.shape(1)
-    if bias is not None and op.has(bias) and weights and op.shape(bias) is not None:
-        size = op.shape(bias).numel
-        op.same(
-            size,
-            weights[-1],
-            "expected one bias per column",
-            (bias, None),
-            (1, len(weights) - 1),
-        )
+    added = op.shape(bias) if bias is not None and op.has(bias) else None
+    if bias is not None and added is not None and weights:
+        op.same(added.numel, weights[-1], "expected one bias per column", (bias, None), (1, len(weights) - 1))
     return found
 
 

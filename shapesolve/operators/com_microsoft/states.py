@@ -292,9 +292,6 @@ def _index_head(op: Op, csa: bool) -> Dim:
         last = len(q) - 1
         least = norm[0] if csa or op.has(1) else norm[0].scale(2)
         op.require(
-            all_of((eq(q[last] % norm[0], 0), ge(q[last], least))),
-            "expected whole heads",
-            (0, last),
-            (2, 0),
+            all_of((eq(q[last] % norm[0], 0), ge(q[last], least))), "expected whole heads", (0, last), (2, 0)
         )
     return norm[0]
