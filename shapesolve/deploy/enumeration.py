@@ -34,7 +34,7 @@ def enumerate_sizes(
     question = Sizes(a, bind)
     found: list[dict[str, int]] = []
     if count > 0:
-        for sizes in _InOrder(question, least):
+        for sizes in InOrder(question, least):
             found.append(sizes)
             if len(found) == count:
                 break
@@ -43,13 +43,28 @@ def enumerate_sizes(
     return found
 
 
-class _InOrder:
+class InOrder:
     """Enumerates accepted sizes by ascending maximum. Names are given sizes in turn, and conditions are tested as soon
     as all of their names have one: what breaks them is not continued.
+
+    Args:
+        question: The model, and sizes that stay.
+        least: The smallest size.
+        low: The smallest size of each name.
+        high: The largest size of each name; default: unlimited.
     """
 
-    def __init__(self, question: Sizes, least: int) -> None:
+    def __init__(
+        self,
+        question: Sizes,
+        least: int,
+        low: Mapping[str, int] | None = None,
+        high: Mapping[str, int] | None = None,
+    ) -> None:
         self.question, self.least = question, max(least, 0)
+        self.low, self.high = low or {}, high or {}
+        #: False if the search ended before all sizes were tried
+        self.whole = True
         self.free = [n for n in question.names if n not in question.fixed]
         self._tests: list[list[tuple[Test, Cond]]] = [[] for _ in range(len(self.free) + 1)]
         contract, compiler = question.analysis.contract, Compiler()
@@ -64,9 +79,11 @@ class _InOrder:
         sizes = dict(self.question.fixed)
         if not self._holds(0, sizes):
             return
-        for largest in range(self.least, MAX_SIZE + 1) if self.free else (self.least,):
+        end = max((self.high.get(n, MAX_SIZE) for n in self.free), default=self.least)
+        for largest in range(self.least, end + 1) if self.free else (self.least,):
             yield from self._continued(0, sizes, largest, not self.free)
             if self._trials > MAX_SIZE:
+                self.whole = False
                 return
 
     def _continued(
@@ -79,14 +96,15 @@ class _InOrder:
                 yield full
             return
         name, is_last = self.free[level], level + 1 == len(self.free)
-        for size in range(largest if is_last and not reached else self.least, largest + 1):
+        first = max(largest if is_last and not reached else self.least, self.low.get(name, 0))
+        for size in range(first, min(largest, self.high.get(name, largest)) + 1):
             self._trials += 1
             if self._trials > MAX_SIZE:
                 return
             sizes[name] = size
             if self._holds(level + 1, sizes):
                 yield from self._continued(level + 1, sizes, largest, reached or size == largest)
-        del sizes[name]
+        sizes.pop(name, None)
 
     def _holds(self, level: int, sizes: Mapping[str, int]) -> bool:
         return all(compiled_truth(test, cond, sizes) is not False for test, cond in self._tests[level])

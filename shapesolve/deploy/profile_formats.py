@@ -14,7 +14,8 @@ from onnx import TensorProto
 from ..analysis import Analysis
 from ..arguments import checked
 from ..lower.types import Tensor
-from .limits import MAX_COREML, MAX_TRIED
+from .enumeration import InOrder
+from .limits import MAX_COREML
 from .profiles import Profile, Range
 from .sizes import Sizes
 from .values import unread_inputs
@@ -254,33 +255,22 @@ def _enumerated(analysis: Analysis, one: Profile, name: str, sizes: Iterable[Map
 
 
 def _listed(analysis: Analysis, one: Profile) -> Sequence[Mapping[str, int]]:
-    """All accepted sizes in the ranges of a profile. Raises `ValueError` where there are more than Core ML takes."""
-    conds = [t.cond for t in (*analysis.contract.terms, *analysis.contract.assumed)]
-    found: list[dict[str, int]] = [{}]
-    tried = 0
-    for name in one.min:
-        more: list[dict[str, int]] = []
-        for at in found:
-            for size in range(one.min[name], one.max[name] + 1):
-                tried += 1
-                sizes = {**at, name: size}
-                known = [c for c in conds if name in c.free and c.free <= sizes.keys()]
-                if all(c.evaluate(sizes) is not False for c in known):
-                    more.append(sizes)
-                if tried > MAX_TRIED or len(more) > MAX_TRIED:
-                    raise ValueError(_too_many(one))
-        found = more
-    accepted = Sizes(analysis)
-    found = [at for at in found if accepted.accepted(at)]
-    if len(found) > MAX_COREML:
-        raise ValueError(_too_many(one, f"{len(found):,}"))
-    return found
+    """All accepted sizes in the ranges of a profile. Raises `ValueError` if there are more than Core ML takes."""
+    found: list[dict[str, int]] = []
+    order = InOrder(Sizes(analysis), 0, one.min, one.max)
+    for sizes in order:
+        found.append(sizes)
+        if len(found) > MAX_COREML:
+            raise ValueError(_too_many(one))
+    if not order.whole:
+        raise ValueError(_too_many(one))
+    return sorted(found, key=lambda sizes: [sizes[name] for name in one.min])
 
 
-def _too_many(one: Profile, count: str = "too many") -> str:
+def _too_many(one: Profile) -> str:
     return (
         f"Core ML takes ranges of which every size runs, or at most {MAX_COREML} shapes; here only sizes with"
-        f" {' and '.join(one.conditions)} run, which are {count}: narrow the profile with --min and --max"
+        f" {' and '.join(one.conditions)} run, which are too many: narrow the profile with --min and --max"
     )
 
 
