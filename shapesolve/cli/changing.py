@@ -204,7 +204,7 @@ def _free_lines(request: DynamicRequest) -> Iterator[Printed]:
         yield line(("good", "proved: "), f"items of {' and of '.join(rows)} are independent")
     others = [f"{name} (was {size})" for name, size in request.baked.items() if name not in request.rows]
     if others:
-        yield line(("good", "proved: "), f"no stored value depends on {', '.join(others)}")
+        yield line(("good", "proved: "), f"no other constant depends on {', '.join(others)}")
 
 
 def _run_lines(runs: Sequence[Run], skipped: str) -> Iterator[Printed]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import pathlib
 import re
@@ -109,6 +110,21 @@ def test_a_terminal_without_our_characters_gets_others() -> None:
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert "nodes - opset 17" in done.stdout
+
+
+def test_the_output_goes_to_a_file_or_nowhere(tmp_path: pathlib.Path) -> None:
+    broken, file = "examples/broken_matmul.onnx", tmp_path / "out.json"
+    done = process("check", broken, "--json", "-o", str(file))
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", "")
+    assert json.loads(file.read_text("utf-8"))["command"] == "check"
+    done = process("check", broken, "-q")
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", "")
+    done = process("prove", "examples/unet.onnx", "height >= 9", "--quiet")
+    assert (done.returncode, done.stdout) == (1, "")
+    done = process("check", "examples/none.onnx", "-q")
+    assert (done.returncode, done.stdout, "there is no file" in done.stderr) == (2, "", True)
+    done = process("prove", "examples/unet.onnx", "1 == 1", "-o", str(tmp_path / "no/such/folder"))
+    assert (done.returncode, "cannot write" in done.stderr) == (2, True)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
