@@ -117,7 +117,8 @@ def stopping_first(
     An earlier node may leave only tiny sizes, with which a later one contradicts it.
     """
     first = found[0]
-    if not lowered.symbols or first.finding.code != "SS201":
+    stated = any(entry.role == "user" for entry in lowered.walk.state.log)
+    if stated or not lowered.symbols or first.finding.code != "SS201":
         return found
     finding = first_failure(lowered, at)
     named = {conflict.finding.node for conflict in found}

@@ -195,7 +195,7 @@ class Failure:
             if (
                 held.startswith("[")
                 and self.lowered.is_stored(site.tensor)
-                and any(d.terms for d in shape or ())
+                and (self.sizes or any(d.terms for d in shape or ()))
             ):
                 return held
         return ""

@@ -16,9 +16,10 @@ from ..expr.sizes import sizes_text
 from ..lower.records import Entry
 from ..propagate.constraint import Site
 from ..solve.simplify import Simplifier
-from .baked import Baked, Stored
+from .baked import Baked, Stored, numbers_of
 from .failure import Failure, given_shape, sides, stored_side, stored_text
 from .finding import Finding, Operand
+from .limits import MAX_QUOTED
 from .operands import sides_of, sites_of
 from .repair import Repair, Repairs
 from .sample import Sample, Samples, Sizes
@@ -142,6 +143,9 @@ class _Restrictions:
         if one is not None:
             rule = stored_text(one, entry, self.lowered)
             behind = behind or Site(one.source.tensor, one.source.axis)
+        elif constant is not None and not constant.data and (size := self._size_in(constant, cause.cond)):
+            rule = size
+            behind = behind or constant.site
         elif "max(" in rule:
             rule = origin.rule
         named = self.baked.named(constant, cause.cond)
@@ -157,7 +161,7 @@ class _Restrictions:
             tuple(dict.fromkeys((*term.nodes, origin.node))),
             self._rows(sides_of(entry, self.lowered, behind), entry, code),
             notes=(
-                f"{rule}{_others_text(origin.node, same, term.nodes)}",
+                f"{rule}{_others_text(origin.node, same)}",
                 *made,
                 *notes,
                 *(export_note(term.symbols, named) if export else ()),
@@ -201,7 +205,13 @@ class _Restrictions:
             self._given.dim(d) if (tensor, axis) in compared else readable.usual_dim(d)[0]
             for axis, d in enumerate(given)
         ]
-        return f"[{', '.join(map(str, dims))}]"
+        return f"[{', '.join('...' if len(t := str(d)) > MAX_QUOTED // 4 else t for d in dims)}]"
+
+    def _size_in(self, constant: Stored, cond: Cond) -> str:
+        """Text of the size of a stored tensor that is a number in the condition; empty if there is none."""
+        shape, numbers = self.lowered.shapes.get(constant.tensor) or (), numbers_of(cond)
+        axis = next((k for k, d in enumerate(shape) if not d.terms and d.const in numbers), None)
+        return "" if axis is None else f"{constant.tensor} has size {shape[axis]} on axis {axis}"
 
     def _made(self, entry: Entry, sizes: Sizes, names: Sequence[str]) -> tuple[str, ...]:
         """A sentence on what the node that computes the size makes at sizes that run, if it merges sizes."""
@@ -370,7 +380,8 @@ def _title(code: str, term: Term, culprits: Sequence[str] = ()) -> str:
     if code == "SS401":
         return f"{names} is declared dynamic, but only {names} = {_only_size(term)} runs"
     if code == "SS404":
-        what = "fix" if term.kind in ("equality", "alternative", "other") else "limit"
+        fixes = term.kind in ("equality", "alternative", "other") and "%" not in term.text
+        what = "fix" if fixes else "limit"
         what += ("e" * (what == "fix") + "s") * (len(culprits) == 1)
         them = "it" if len(term.symbols) == 1 else "them"
         cause = f"{listed(culprits)} {what} {them}" if culprits else "few sizes run"
@@ -380,14 +391,9 @@ def _title(code: str, term: Term, culprits: Sequence[str] = ()) -> str:
     return requirement_text(term.text) + (f" for {', '.join(term.assumptions)}" if term.scope else "")
 
 
-def _others_text(first: str, same: Collection[str], nodes: Sequence[str]) -> str:
-    """Text on other nodes that need the term: the name of one, the number of several."""
+def _others_text(first: str, same: Collection[str]) -> str:
+    """Text on other nodes that need the term for the same reason: the name of one, the number of several."""
     more = [n for n in dict.fromkeys(same) if n != first]
-    others = [n for n in dict.fromkeys(nodes) if n not in {first, *same}]
-    texts = []
-    if more:
-        texts.append(f"{more[0]} needs this, too" if len(more) == 1 else f"{len(more)} more nodes need this")
-    if others:
-        one = f"{others[0]} needs it for a different reason"
-        texts.append(one if len(others) == 1 else f"{len(others)} more nodes need it for different reasons")
-    return f" ({', and '.join(texts)})" if texts else ""
+    if not more:
+        return ""
+    return f" ({more[0]} needs this, too)" if len(more) == 1 else f" ({len(more)} more nodes need this)"

@@ -207,9 +207,7 @@ class Solved:
             if filled.walk.state.clashes:
                 return filled.conflicts
         found = find_conflicts(self.lowered, self.cores, self.request)
-        if self.request.bind or self.request.assume:
-            return found
-        return stopping_first(found, self.lowered, lambda sizes: self.again(bind=sizes, filled=False).lowered)
+        return stopping_first(found, self.lowered, lambda at: self.again(bind=at, filled=False).lowered)
 
     @cached_property
     def nothing_runs(self) -> str:

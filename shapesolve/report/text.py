@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..explain.limits import MAX_LINES
@@ -302,8 +303,11 @@ def summary_lines(
         yield ()
         if brief and finding.code == "SS403":
             yield line((finding.severity, f"{finding.severity}[{finding.code}]"), f": {finding.notes[0]}")
+        elif brief:  # the contract has an example
+            notes = tuple(note for note in finding.notes if not note.startswith("runs at "))
+            yield from finding_lines(replace(finding, notes=notes), conditions=False)
         else:
-            yield from finding_lines(finding, conditions=not brief)
+            yield from finding_lines(finding)
 
 
 def closing_line(sifted: Sequence[Sifted], unusable: int = 0) -> Printed:
