@@ -67,7 +67,7 @@ def title(analysis: Solved, stale: StaleShape) -> str:
     if shape is None:
         return row.origin.rule
     size = shape[site.axis or 0]
-    return f"{row.origin.rule}, but " + (f"its size is `{size}`" if size.terms else f"it is {size}")
+    return f"{row.origin.rule}, but " + (f"its size is {size}" if size.terms else f"it is {size}")
 
 
 def contradictions(analysis: Solved) -> list[str]:

@@ -15,15 +15,14 @@ from ..expr import Cond, ge
 from ..expr.sizes import sizes_text
 from ..lower.records import Entry
 from ..propagate.constraint import Site
-from ..solve.simplify import Simplifier
 from .baked import Baked, Stored, numbers_of
-from .failure import Failure, given_shape, sides, stored_side, stored_text
-from .finding import Finding, Operand
-from .limits import MAX_QUOTED
-from .operands import sides_of, sites_of
+from .failure import Failure, sides, stored_side, stored_text
+from .finding import Finding
+from .operands import sides_of
 from .repair import Repair, Repairs
+from .rows import Rows
 from .sample import Sample, Samples, Sizes
-from .wording import export_note, is_short, limit_help, listed, operand_rows, requirement_text, rule_text
+from .wording import export_note, is_short, limit_help, listed, requirement_text, rule_text
 
 if TYPE_CHECKING:
     from ..solve.contract.contract import Term
@@ -100,11 +99,9 @@ class _Restrictions:
         self._evidence: dict[Cond, _Evidence] = {}
         self._repaired: dict[Cond, tuple[Repair, ...]] = {}
         self._shared: dict[tuple[str, int], tuple[str, int]] = {}
-        contract = analysis.contract
         self.engine, self.repairs = analysis.prover.engine, Repairs(analysis.lowered, analysis.request)
         self.samples = Samples(analysis)
-        scope = contract.usual.whole
-        self._given = Simplifier([*scope.sizes, *scope.fits])
+        self.rows = Rows(analysis)
 
     def finding(self, term: Term) -> Finding:
         """The finding of one term: a warning if an unintended constant causes it."""
@@ -159,7 +156,7 @@ class _Restrictions:
             origin.node,
             origin.op_type,
             tuple(dict.fromkeys((*term.nodes, origin.node))),
-            self._rows(sides_of(entry, self.lowered, behind), entry, code),
+            self.rows.of(sides_of(entry, self.lowered, behind), entry, readable=code != "SS403"),
             notes=(
                 f"{rule}{_others_text(origin.node, same)}",
                 *made,
@@ -183,29 +180,6 @@ class _Restrictions:
             held = "" if node is None else place.target_of(node, prefix)
             if node is not None and held and (constant is None or constant.data or node is not entry.node):
                 yield f"{prefix}{node.label}'s target {held}"
-
-    def _rows(self, sites: Sequence[Site], entry: Entry, code: str) -> tuple[Operand, ...]:
-        """Operands with their shapes at usual sizes. The sizes that the condition compares rest on nothing else."""
-        compared = {(s.tensor, s.axis) for s in sites_of(entry, self.lowered)}
-        rows = operand_rows(sites, self.lowered)
-        if code == "SS403":  # which is seldom shown, and not worth the search for short forms
-            return rows
-        return tuple((name, self._shape(name, compared) or shape, origin) for name, shape, origin in rows)
-
-    def _shape(self, tensor: str, compared: Collection[tuple[str, int | None]]) -> str:
-        given = given_shape(tensor, self.lowered, {})
-        if (
-            given is None
-            or tensor not in self.lowered.shapes
-            or len(given) != len(self.lowered.shapes[tensor])
-        ):
-            return ""
-        readable = self.analysis.simple_shapes
-        dims = [
-            self._given.dim(d) if (tensor, axis) in compared else readable.usual_dim(d)[0]
-            for axis, d in enumerate(given)
-        ]
-        return f"[{', '.join('...' if len(t := str(d)) > MAX_QUOTED // 4 else t for d in dims)}]"
 
     def _size_in(self, constant: Stored, cond: Cond) -> str:
         """Text of the size of a stored tensor that is a number in the condition; empty if there is none."""

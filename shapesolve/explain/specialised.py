@@ -16,7 +16,8 @@ from .finding import Finding, Operand
 from .limits import MAX_LISTED
 from .operands import sides_of
 from .repair import Repair, Repairs
-from .wording import export_note, limit_help, operand_rows, rule_text
+from .rows import Rows
+from .wording import export_note, limit_help, rule_text
 
 if TYPE_CHECKING:
     from .solved import Solved
@@ -51,7 +52,7 @@ def findings(analysis: Solved) -> Iterator[Finding]:
         if to.terms:
             title = f"{name} is declared as an independent dim, but must equal {to}"
             found = repairs.of_limit(fixed.entry, [name])
-            advice = ". Or: ".join(map(str, found)) or f"declare the dim as {to}"
+            advice = ". Or: ".join(map(str, found)) or f"declare {name} as {to}"
             sides = _sides(fixed, None, analysis)
             yield Finding(
                 "SS402", title, first.node, first.op_type, fixed.nodes, sides, notes=reasons, help=advice
@@ -111,16 +112,17 @@ def _deciding(name: str, to: Dim, numbers: Sequence[int], analysis: Solved) -> S
 def _sides(fixed: _Fixed, constant: Stored | None, analysis: Solved) -> tuple[Operand, ...]:
     """Operands of the node that fixes the dim, and the constant behind it."""
     sites = sides_of(fixed.entry, analysis.lowered, None if constant is None else constant.site)
-    return operand_rows(sites, analysis.lowered)
+    return Rows(analysis).of(sites, fixed.entry)
 
 
 def _reasons(fixed: _Fixed, analysis: Solved) -> tuple[str, ...]:
     """Texts of the conditions that fix a dim, the last one first. The rest is counted."""
     texts: dict[str, None] = {}
+    sizes = {} if fixed.to.terms else {fixed.name: fixed.to.const}
     for cause, entry in reversed([*zip(fixed.causes, fixed.entries, strict=True)]):
         if not cause.origin.node or entry.node is None:
             continue
-        place = Failure(analysis.lowered, entry.node, entry.prefix, {fixed.name: fixed.to.const}, entry)
+        place = Failure(analysis.lowered, entry.node, entry.prefix, sizes, entry)
         stored = place.stored_side
         rule = (
             rule_text(entry, analysis.lowered)

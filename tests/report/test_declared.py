@@ -55,7 +55,7 @@ def feed(batch: int, horizon: int) -> dict[str, np.ndarray]:
 def test_a_size_of_the_example_that_was_left_is_told_and_written_anew() -> None:
     a = ss.analyze(STALE)
     (finding,) = [f for f in a.diagnostics if f.code == "SS102"]
-    assert finding.title == "u[1] is declared as 5, but its size is `horizon`"
+    assert finding.title == "u[1] is declared as 5, but its size is horizon"
     assert finding.notes == (
         "they agree only if horizon == 5",
         "the same holds for 2 more tensors",
@@ -64,7 +64,7 @@ def test_a_size_of_the_example_that_was_left_is_told_and_written_anew() -> None:
     made = a.annotate()
     assert not ss.analyze(made).diagnostics
     assert session(made).run(None, feed(2, 7))[0].shape == (7, 2)
-    with pytest.raises(ValueError, match=r"u\[1\] is declared as 5, but its size is `horizon`"):
+    with pytest.raises(ValueError, match=r"u\[1\] is declared as 5, but its size is horizon"):
         a.annotate("strict")
     kept = a.annotate("skip")
     assert [f.code for f in ss.analyze(kept).diagnostics] == ["SS102"]
@@ -109,8 +109,8 @@ def test_an_output_has_memory_of_its_own() -> None:
         (["batch", "steps"], ""),  # a name that the author gives
         (["batch", None], ""),
         (["batch", "past"], ""),
-        (["horizon", "horizon"], "u[0] is declared as horizon, but its size is `batch`"),
-        (["batch", 12], "u[1] is declared as 12, but its size is `horizon`"),
+        (["horizon", "horizon"], "u[0] is declared as horizon, but its size is batch"),
+        (["batch", 12], "u[1] is declared as 12, but its size is horizon"),
     ],
 )
 def test_names_and_numbers(declared: list[object], told: str) -> None:
