@@ -158,7 +158,7 @@ class _Restrictions:
             tuple(dict.fromkeys((*term.nodes, origin.node))),
             self.rows.of(sides_of(entry, self.lowered, behind), entry, readable=code != "SS403"),
             notes=(
-                f"{rule}{_others_text(origin.node, same)}",
+                f"{rule}{_others_text(origin.node, same, () if one is not None else term.nodes)}",
                 *made,
                 *notes,
                 *(export_note(term.symbols, named) if export else ()),
@@ -365,9 +365,14 @@ def _title(code: str, term: Term, culprits: Sequence[str] = ()) -> str:
     return requirement_text(term.text) + (f" for {', '.join(term.assumptions)}" if term.scope else "")
 
 
-def _others_text(first: str, same: Collection[str]) -> str:
-    """Text on other nodes that need the term for the same reason: the name of one, the number of several."""
+def _others_text(first: str, same: Collection[str], nodes: Sequence[str]) -> str:
+    """Text on other nodes that need the term: the name of one, the number of several."""
     more = [n for n in dict.fromkeys(same) if n != first]
-    if not more:
-        return ""
-    return f" ({more[0]} needs this, too)" if len(more) == 1 else f" ({len(more)} more nodes need this)"
+    others = [n for n in dict.fromkeys(nodes) if n not in {first, *same}]
+    texts = []
+    if more:
+        texts.append(f"{more[0]} needs this, too" if len(more) == 1 else f"{len(more)} more nodes need this")
+    if others:
+        one = f"{others[0]} needs it for a different reason"
+        texts.append(one if len(others) == 1 else f"{len(others)} more nodes need it for different reasons")
+    return f" ({', and '.join(texts)})" if texts else ""
