@@ -19,7 +19,7 @@ Interval = tuple[int | None, int | None]
 
 
 class Memo(dict[Any, Any]):
-    """A cache of results that depend on symbols; `forget` drops those of symbols that changed."""
+    """Cache of results that depend on symbols. `forget` drops the results of symbols that changed."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -62,7 +62,7 @@ _NOTHING = KnownIntervals()
 
 
 def bounds(dim: Polynomial, known: KnownIntervals = _NOTHING) -> Interval:
-    """``(lo, hi)`` of `dim`, None where unbounded."""
+    """Return `(lo, hi)` of `dim`; None means unbounded."""
     if not dim.terms:
         return dim.const, dim.const
     if not known or dim.free.isdisjoint(known):

@@ -30,7 +30,7 @@ def floor_div(n: Dim, d: Dim) -> Dim:
 
 
 def ceil_div(n: Dim, d: Dim) -> Dim:
-    """``n / d`` rounded up: for a positive constant ``(n + d - 1) // d``, else ``-((-n) // d)``."""
+    """Return `n / d` rounded up: `(n + d - 1) // d` for a positive constant, otherwise `-((-n) // d)`."""
     if d.value is not None and d.const > 0:
         return floor_div(n + (d.const - 1), d)
     return -floor_div(-n, d)
@@ -55,7 +55,7 @@ def _by_constant(n: Dim, k: int) -> Dim:
     g = k
     for mono, c in n.terms:
         q, r = divmod(c, k)
-        if 2 * r > k:  # the residue nearest to zero: (L - W)//160 stays as it is, x - 3*x//4 is ceil(x/4)
+        if 2 * r > k:  # the residue nearest to zero: (L - W)//160 is kept, x - 3*x//4 becomes ceil(x/4)
             q, r = q + 1, r - k
         if q:
             whole[mono] = q
@@ -227,7 +227,7 @@ def shared(a: Monomial, b: Monomial) -> Monomial:
 
 
 def quotient_of(mono: Monomial, factor: Monomial) -> Monomial | None:
-    """``mono / factor`` when it divides, else None."""
+    """Return `mono / factor`, or None if it does not divide."""
     pool = list(mono)
     for atom in factor:
         if atom not in pool:

@@ -1,7 +1,8 @@
 """Writes dims and conditions as expressions of programming languages.
 
-What differs between languages is a `Syntax`; parts that are long are given names of their own (`CodeWriter.lets`), so
-that shared parts are not written twice and nothing nests deeply.
+A `Syntax` holds the differences between languages. Long subexpressions get names (`CodeWriter.lets`), so that shared
+parts are
+written once and nesting stays shallow.
 """
 
 from __future__ import annotations
@@ -20,18 +21,18 @@ from .printing import PRIMARY, Summands, Text, Writer
 
 @dataclass(frozen=True, slots=True)
 class Syntax:
-    """Format strings of one language for operators, with operands ``{0}``, ``{1}``.
+    """Format strings of one language for operators, with operands `{0}`, `{1}`.
 
     Attributes:
-        number: an integer.
-        divided: floor quotient (``//``) and its remainder (``%``), which are 0 and the numerator where the divisor is 0.
-        called: ``max``, ``min``, ``abs``, and ``broadcast`` of any number of sizes: the first that is not 1, else 1.
-        choice: the second operand where the first (a condition) holds, else the third.
-        compared: by relation.
-        joined: what stands between conditions that all, or of which any, must hold.
-        truth: the conditions that always and never hold.
-        plain: it is Python: quotients by what is not 0, powers, chains of comparisons and junctions are written so.
-        widest: the largest number that can be written.
+        number: An integer literal.
+        divided: Floor quotient (`//`) and remainder (`%`). If the divisor is 0, they are 0 and the numerator.
+        called: `max`, `min`, `abs`, and `broadcast` of any number of sizes (the first that is not 1, otherwise 1).
+        choice: The second operand if the first (a condition) holds, otherwise the third.
+        compared: Comparisons, by relation.
+        joined: Separators for conjunctions and disjunctions.
+        truth: The conditions that always and never hold.
+        plain: True for Python, which has quotients, powers, and chained comparisons.
+        widest: The largest integer literal.
     """
 
     number: str
@@ -57,11 +58,12 @@ class CodeWriter(Writer):
     """Writes expressions in one language; `lets` are the temporaries to define before each.
 
     Args:
-        syntax: of the language.
-        identifier: what a symbol is called there.
-        fresh: makes a name that nothing else has.
+        syntax: Syntax of the language.
+        identifier: Function that maps a symbol to its name in that language.
+        fresh: Function that makes an unused name.
 
-    Raises `ValueError` for a number that the language cannot write.
+    Raises:
+        ValueError: If the language cannot write a number.
     """
 
     def __init__(self, syntax: Syntax, identifier: Callable[[str], str], fresh: Callable[[], str]) -> None:
@@ -138,9 +140,10 @@ def is_never_zero(d: Dim) -> bool:
 
 
 def unless_undefined(cond: Cond, without: Mapping[str, Cond] | None = None) -> Cond:
-    """The condition, or true where a divisor in it is 0.
+    """Return the condition, or true if a divisor in it is 0.
 
-    Nothing of it divides by 0 where a quotient by 0 is taken to be 0. `without` says of symbols when they have no size.
+    The result never divides by 0 if a quotient by 0 is defined as 0. `without` gives, by symbol, the condition under
+    which it has no size.
     """
     names = without or {}
     if has_value(cond) and cond.free.isdisjoint(names):

@@ -54,7 +54,7 @@ class Cond(Statement):
         """Truth at these sizes; None when it depends on a symbol that is not bound."""
         try:
             return self._value_at(bindings, {})
-        except AttributeError:  # looked at here only: sizes are asked for very often
+        except AttributeError:  # inlined: sizes are read very often
             if isinstance(bindings, Mapping):
                 raise
             raise wrong("evaluate takes bindings as a mapping of str to int", bindings)  # noqa: B904
@@ -96,9 +96,9 @@ class Cond(Statement):
         return self if self.free.isdisjoint(bindings) else self.map_dims(Substitution(bindings))
 
     def z3(self, ctx: Any = None) -> Any:
-        """The condition as a Z3 formula over one ``z3.Int`` per symbol. `ctx` is the Z3 context (default: the main one).
+        """The condition as a Z3 formula over one `z3.Int` per symbol. `ctx` is the Z3 context (default: the main one).
 
-        It is false where the condition has no value (a divisor is 0); it does not say that sizes are at least 0.
+        It is false if the condition has no value because a divisor is 0. It does not state that sizes are at least 0.
         """
         return surface.offered.z3(self, ctx)
 
@@ -267,7 +267,7 @@ def lt(a: IntoDim, b: IntoDim) -> Cond:
 
 
 def divides(k: IntoDim, a: IntoDim) -> Cond:
-    """``a % k == 0`` (false where k is the constant 0)."""
+    """Return `a % k == 0`, which is false if k is the constant 0."""
     k = as_dim(k)
     return FALSE if k.value == 0 else eq(as_dim(a) % k, 0)
 
@@ -295,7 +295,9 @@ def _join(kind: str, conds: Iterable[Cond], neutral: Cond, absorbing: Cond) -> C
     if len(parts) == 1:
         return listed[0]
     kinds = [c.kind for c in parts]
-    if ("==" in kinds and "!=" in kinds) or kinds.count(">=") > 1:  # else none is the opposite of another
+    if ("==" in kinds and "!=" in kinds) or kinds.count(
+        ">="
+    ) > 1:  # otherwise no member is the negation of another
         for c in parts:
             if c.kind in ("==", "!=", ">=") and ~c in parts and (kind == "and" or has_value(c)):
                 return absorbing
@@ -310,7 +312,7 @@ def _join(kind: str, conds: Iterable[Cond], neutral: Cond, absorbing: Cond) -> C
 
 
 def has_value(c: Cond) -> bool:
-    """True if the condition has a truth value at all sizes. It has none where a divisor may be 0."""
+    """Return True if the condition has a truth value at all sizes, that is, if no divisor in it can be 0."""
     if c.valued is None:
         divisors = (a.args[1] for a in atoms_of(c) if a.kind == "//")
         c.valued = all(d.value != 0 if not d.terms else (d.lo or 0) > 0 for d in divisors)
@@ -356,7 +358,7 @@ def ite(cond: Cond, a: Dim, b: Dim) -> Dim:
     if cond.is_false:
         return b
     solved = cond.solved()
-    if solved is not None:  # where the condition fixes a symbol, `a` may be the same as `b` there
+    if solved is not None:  # if the condition fixes a symbol, `a` may be the same as `b` there
         fixed = dict([solved])
         try:
             same = b.subs(fixed) is a.subs(fixed)

@@ -47,9 +47,9 @@ def _new(terms: Terms, const: int) -> Dim:
         dim.free = frozenset().union(*[a.free for a in atoms])
         size = 1 + sum([a.size for a in atoms])
     for _, c in terms:
-        if not -(2**64) < c < 2**64:  # what 64 bits do not hold counts by its length
+        if not -(2**64) < c < 2**64:  # coefficients beyond 64 bits count by their length
             size += c.bit_length() // 12  # Python prints 4300 digits at most
-    dim.size = size  # last: what has a size does not change any more
+    dim.size = size  # set last: a dim with a size is final
     return dim
 
 
@@ -82,9 +82,9 @@ def of_atom(atom: Atom) -> Dim:
 
 
 def symbol(name: str, lo: int | None = 0, made: bool = False) -> Dim:
-    """The symbol `name`: a size (>= 0), or with ``lo=None`` any integer.
+    """Return the symbol `name`: a size (>= 0), or any integer with `lo=None`.
 
-    What an analysis made up is `made`: another symbol than one that an author gave the same name.
+    `made` marks symbols that an analysis generated. They differ from an author's symbol of the same name.
     """
     return of_atom(make_atom("sym", name, lo, made))
 
@@ -232,13 +232,13 @@ class Dim(Polynomial):
     def __rmod__(self, other: int) -> Dim:
         return constant(other) % self
 
-    # ------------------------------------------------------------------ questions
+    # ------------------------------------------------------------------ queries
 
     def evaluate(self, bindings: Mapping[str, SupportsIndex]) -> int | None:
         """The integer at these sizes; None when a symbol is not bound or a divisor is zero."""
         try:
             return self._value_at(bindings, {})
-        except AttributeError:  # looked at here only: sizes are asked for very often
+        except AttributeError:  # inlined: sizes are read very often
             if isinstance(bindings, Mapping):
                 raise
             raise wrong("evaluate takes bindings as a mapping of str to int", bindings)  # noqa: B904
@@ -391,16 +391,17 @@ def _atom_order(atom: Atom) -> tuple[Any, ...]:
 
 
 def as_dim(value: IntoDim | str) -> Dim:
-    """Converts a number, text or SymPy expression to a dim.
+    """Convert a number, string, or SymPy expression to a dim.
 
-    Raises `TypeError` for what is no integer, ``2.7`` for instance.
+    Raises:
+        TypeError: If `value` is not an integer, such as `2.7`.
     """
     if isinstance(value, Dim):
         return value
     if isinstance(value, str):
         parsed: Dim = surface.offered.parsed(value)
         return parsed
-    if str(getattr(value, "dtype", "")) == "bool":  # numpy's, which is no integer to Python
+    if str(getattr(value, "dtype", "")) == "bool":  # numpy's bool is not an integer to Python
         return constant(int(value))
     if not hasattr(value, "__index__"):
         if hasattr(value, "is_Symbol"):  # SymPy's alone
@@ -438,5 +439,5 @@ def product(dims: Iterable[IntoDim]) -> Dim:
 attach(Dim)
 ZERO, ONE = constant(0), constant(1)
 
-from . import canonical  # noqa: E402, these build on what stands above
+from . import canonical  # noqa: E402, these build on the definitions above
 from . import cond as conditions  # noqa: E402

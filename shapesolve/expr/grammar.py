@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from .limits import MAX_LENGTH
 
-#: words with a meaning of their own; a symbol of that name is written in backticks
+#: reserved words; a symbol of that name is written in backticks
 KEYWORDS = frozenset({"if", "else", "and", "or", "not", "true", "false", "True", "False"})
 
 #: functions and how many arguments they take (None: any number, at least one)
@@ -49,7 +49,7 @@ _SPACE = re.compile(r"\s*")
 
 
 class DimSyntaxError(ValueError):
-    """A text that is not a dim or condition; the message has the position."""
+    """A string that is not a dim or condition. The message gives the position."""
 
     def __init__(self, problem: str, text: str = "", position: int = -1) -> None:
         super().__init__(problem, text, position)

@@ -23,18 +23,18 @@ def did_you_mean(names: list[str]) -> str:
 
 
 def meant(name: str, names: Iterable[str], there_are: str = "there are") -> str:
-    """ "Did you mean" suffix with the similar names, else a list of the known names."""
+    """Return a "did you mean" suffix with similar names, or a list of the known names."""
     known = sorted(set(names))
     close = like(name, known)
     if close or not known:
-        return close or "; there are none"
+        return close or "; none are known"
     shown = ", ".join(known[:MAX_LISTED])
     return f"; {there_are} {shown}" + (" …" if len(known) > MAX_LISTED else "")
 
 
 def like_pattern(pattern: str, names: Iterable[str]) -> str:
-    """ "Did you mean" suffix for a pattern without a match. It lists similar names, or a similar pattern with matches; empty
-    where none is.
+    """Return a "did you mean" suffix for a pattern without matches: similar names or a similar pattern; empty if there
+    is neither.
     """
     known = list(names)[:MAX_COMPARED]
     close = like(pattern.strip("*?"), known)

@@ -20,7 +20,7 @@ _SIMPLIFIER = "shapesolve.solve.simplify:Simplifier"
 
 
 def conditions(under: Under) -> list[Cond]:
-    """The conditions given by `under`. Raises `DimSyntaxError` for a text that is none."""
+    """Return the conditions given by `under`. Raises `DimSyntaxError` if a string is not a condition."""
     given: object = under
     found: list[Cond] = []
     for cond in given if isinstance(given, Iterable) and not isinstance(given, (str, Cond)) else [given]:
@@ -31,10 +31,9 @@ def conditions(under: Under) -> list[Cond]:
 
 
 def simplified(dims: Iterable[Dim], under: Under) -> list[Dim]:
-    """The dims in the form that is cheapest to read, given conditions. Each is equal to what it was at all sizes that
-    satisfy `under`.
+    """Return the dims in the form that is cheapest to read, equal at all sizes that satisfy `under`.
 
-    Where no sizes satisfy them, the dims stay as they are.
+    If no sizes satisfy `under`, the dims are returned unchanged.
     """
     module, _, name = _SIMPLIFIER.partition(":")
     simplifier = getattr(importlib.import_module(module), name)(conditions(under))

@@ -1,15 +1,15 @@
-"""Parses dims and conditions. Model files are untrusted: nothing is evaluated, all is bounded.
+"""Parses dims and conditions. Model files are untrusted: nothing is evaluated, and all work is bounded.
 
-One grammar takes what people and tools write:
+One grammar covers what people and tools write:
 
-- Python: ``+ - * // % **``, ``max(..)``, ``min(..)``, ``a if c else b``, chained comparisons, ``and or not``
-- yobx: ``a ^ b`` is the maximum, ``a & b`` the minimum (they bind weaker than ``+``), ``CeilToInt(a, b)``
-- C: ``a / b`` divides integers and rounds toward zero
-- SymPy: ``floor(H/2 - 1/2)``, ``ceiling(..)``, ``Mod``, ``Max``, ``Min``, ``Abs``; inside floor and ceiling
-  ``/`` is exact
+- Python: `+ - * // % **`, `max(..)`, `min(..)`, `a if c else b`, chained comparisons, `and or not`
+- yobx: `a ^ b` is the maximum, `a & b` the minimum (they bind more weakly than `+`), `CeilToInt(a, b)`
+- C: `a / b` divides integers and rounds toward zero
+- SymPy: `floor(H/2 - 1/2)`, `ceiling(..)`, `Mod`, `Max`, `Min`, `Abs`; inside floor and ceiling, `/` is exact
 
-A name that is not a plain word is written in backticks; one of the names that are given (``batch-size``,
-``num_heads/2``) may do without.
+A name that is not an identifier is written in backticks. The backticks are optional for known names such as
+`batch-size` or
+`num_heads/2`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .reader import Reader
 
 #: words joined by hyphens and the like, without spaces
 JOINED, _JOINT = re.compile(r"[^\W\d]\w*(?:[-/.:]\w+)+"), re.compile(r"[-/.:]")
-#: what only expressions have
+#: characters that only expressions have
 _OPERATOR = re.compile(r"[-+*/%()<>=]")
 #: letters that replace a joint in a word of the same length
 _JOINTS = "_xyzXYZ"
@@ -47,7 +47,7 @@ def parse_dim(text: str, symbols: Mapping[str, Dim] | None = None) -> Dim:
         return symbol(text) if found is None else found
     value = Reader(*_spelled(text, symbols)).read()
     if isinstance(value, Cond):
-        raise DimSyntaxError("a condition stands where a size is needed", text, 0)
+        raise DimSyntaxError("expected a size, got a condition", text, 0)
     return value
 
 
@@ -56,7 +56,7 @@ def parse_cond(text: str, symbols: Mapping[str, Dim] | None = None) -> Cond:
     """Parses a condition, e.g. ``"193 <= H <= 224 and W % 32 == 0"``; raises `DimSyntaxError`."""
     value = Reader(*_spelled(text, symbols)).read()
     if isinstance(value, Dim):
-        raise DimSyntaxError("a size stands where a condition is needed", text, 0)
+        raise DimSyntaxError("expected a condition, got a size", text, 0)
     return value
 
 
@@ -89,11 +89,12 @@ def is_malformed(text: str) -> bool:
 
 
 def dim_from_param(text: str, known: Collection[str] | None = None) -> Dim:
-    """Dim of a model's `dim_param`: an expression if it reads as one, else a symbol.
+    """Return the dim of a model's `dim_param`: an expression if it reads as one, otherwise a symbol.
 
-    A text without symbols (``"-1"``, ``"5"``) is a name too: runtimes accept any size for it. With `known` (the names
-    that the model declares), so is what people write for a name, ``"batch-size"`` or ``"num_heads/2"``, unless all its
-    words are names.
+    A string without symbols (`"-1"`, `"5"`) is a name too: runtimes accept any size for it. If `known` (the names
+    that the model declares)
+    is given, joined words such as `"batch-size"` or `"num_heads/2"` are names as well, unless each word is a known
+    name.
     """
     if is_word(text):
         return symbol(text)

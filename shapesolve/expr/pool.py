@@ -19,10 +19,11 @@ LOCK = threading.RLock()
 
 
 class Pool:
-    """A pool of interned objects by content.
+    """Pool of interned objects, by content.
 
-    `recent` may be asked at any time. What is not there may still be in `settled`: only there are objects dropped, and only
-    under `LOCK`, so that no thread is just about to take one of them.
+    Lookups in `recent` need no lock. Objects are evicted only from `settled`, and only while holding `LOCK`, so no
+    other thread can be
+    about to return one.
     """
 
     __slots__ = ("limit", "make", "recent", "settled")
@@ -58,7 +59,7 @@ def drop_unused() -> None:
         for pool in _POOLS:
             pool.settled.update(pool.recent)
             pool.recent.clear()
-        for _ in range(8):  # what is dropped may have held others
+        for _ in range(8):  # an evicted object may have kept others alive
             if not sum([_drop(pool.settled) for pool in _POOLS]):
                 break
         for pool in _POOLS:

@@ -1,8 +1,8 @@
-"""Readable form of a polynomial as a sum of terms like ``2*W*(H % 32)`` or ``min(N, 5)``.
+"""Readable form of a polynomial as a sum of terms such as `2*W*(H % 32)` or `min(N, 5)`.
 
-Dims keep remainders, maxima and minima expanded (``H - 32*(H//32)``, ``M + pos(N - M)``). Every step here
-is an identity of polynomials, so whatever is chosen is true; what is chosen takes the fewest symbols to
-write.
+Dims keep remainders, maxima, and minima expanded (`H - 32*(H//32)`, `M + pos(N - M)`). Every step here is an identity
+of polynomials,
+so each form is exact; the one with the fewest symbols is chosen.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def _without_remainders(dim: Dim, pieces: list[Piece]) -> Dim:
             continue
         for piece, value in _remainders(atom, quotient_of(mono, (atom,)) or (), c):
             shared = sum(m in present for m, _ in value.terms) + (value.const != 0 and dim.const != 0)
-            if shared < 2:  # nothing but the quotient itself
+            if shared < 2:  # only the quotient itself
                 continue
             if floor_div(*piece.args) is not of_atom(atom):  # read back, it would be another object
                 continue

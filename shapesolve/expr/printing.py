@@ -1,7 +1,8 @@
-"""Prints dims and conditions: in Python syntax, or as `dim_param` of model files.
+"""Prints dims and conditions, in Python syntax or as the `dim_param` of a model file.
 
-Texts are composed bottom-up on an explicit stack (each composer is a generator that yields the parts it
-needs), so that deep nesting never meets Python's recursion limit.
+Strings are composed bottom-up on an explicit stack (each composer is a generator that yields the parts it needs), so
+deep nesting
+never reaches Python's recursion limit.
 """
 
 from __future__ import annotations
@@ -38,9 +39,9 @@ Composer: TypeAlias = Generator[Dim | Cond, Text, Text]
 
 
 def python_text(dim: Dim) -> str:
-    """`dim` in Python's syntax, e.g. ``2*(H//2) + min(N, 5)``; `parse_dim` reads it back as the same object.
+    """Return `dim` in Python syntax, e.g. `2*(H//2) + min(N, 5)`; `parse_dim` reads it back as the same object.
 
-    Only a text beyond the reader's bounds is not read back (it is shortened to ``<n characters>``).
+    A string beyond the reader's limits is shortened to `<n characters>` and cannot be read back.
     """
     return Writer().write(dim).text
 
@@ -51,11 +52,13 @@ def cond_text(cond: Cond) -> str:
 
 
 def dim_param_text(dim: Dim) -> str | None:
-    """`dim` as a `dim_param` that onnx_ir's expression parser evaluates to the same size, or None.
+    """Return `dim` as a `dim_param` that onnx_ir's expression parser evaluates to the same size, or None.
 
-    A plain symbol keeps its exact name. ``broadcast`` and choices, which that grammar lacks, are written by
-    max and min, exactly for sizes that broadcast. None: the caller should write a fresh name. That is so for what has
-    another value at size 0 than elsewhere, too: onnx_ir takes symbols to be positive, and simplifies before it evaluates.
+    A plain symbol keeps its exact name. That grammar has no `broadcast` and no choices; they are written with max and
+    min, exactly for sizes
+    that broadcast. None means that the caller should write a fresh name. This includes dims whose value differs at
+    size 0: onnx_ir
+    assumes that symbols are positive, and simplifies before it evaluates.
     """
     if dim.name is not None:
         return dim.name
@@ -69,8 +72,8 @@ def dim_param_text(dim: Dim) -> str | None:
 
 
 def _is_simpler_when_positive(dim: Dim) -> bool:
-    """True if the dim has a choice or maximum that matters at size 0 only. A reader that takes symbols to be positive
-    may drop it.
+    """Return True if the dim has a choice or maximum that matters only at size 0, so a reader that assumes positive
+    symbols may drop it.
     """
     more = {name: symbol(name) + 1 for name in dim.free}
     for atom in atoms_of(dim):
@@ -126,7 +129,7 @@ class Writer:
     def write(self, root: Dim | Cond) -> Text:
         """Text of a dim or condition."""
         stack: list[tuple[Dim | Cond, Composer]] = [(root, self._compose(root))]
-        answer: Any = None  # what the composer on top waits for; None starts it
+        answer: Any = None  # the input of the composer on top; None starts it
         while True:
             node, composer = stack[-1]
             try:
@@ -390,7 +393,7 @@ class _ParamWriter(Writer):
         return Text(f"({otherwise.text} + {product})", PRIMARY)
 
     def _indicator(self, cond: Cond) -> Composer:
-        """Indicator of `cond`: 1 where it holds, else 0."""
+        """Return the indicator of `cond`: 1 if it holds, otherwise 0."""
         if cond.kind in ("and", "or"):
             texts = []
             for part in cond.args:

@@ -1,4 +1,4 @@
-"""`Quotient`: an exact quotient of two dims. It serves texts that divide inside ``floor(..)`` and ``ceiling(..)``."""
+"""`Quotient`: exact quotient of two dims, for expressions that divide inside `floor(..)` and `ceiling(..)`."""
 
 from __future__ import annotations
 

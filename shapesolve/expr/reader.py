@@ -1,4 +1,6 @@
-"""`Reader`: parses dims and conditions by operator precedence, with explicit stacks. No text can exhaust Python's stack."""
+"""`Reader`: parses dims and conditions by operator precedence, with explicit stacks, so that no input exhausts Python's
+stack.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,7 @@ class _Junction:
 
     def __init__(self, op: str, parts: list[Cond], last: Dim | None = None) -> None:
         self.op, self.parts = op, parts
-        self.last = last  # of a chain of comparisons: its right end
+        self.last = last  # right end of a chain of comparisons
 
 
 class _Sum:
@@ -334,11 +336,11 @@ class Reader:
             return all_of(operand.parts) if operand.op == "and" else any_of(operand.parts)
         if isinstance(operand, Cond):
             return operand
-        raise self._error("a size stands where a condition is needed", at)
+        raise self._error("expected a condition, got a size", at)
 
     def _number(self, operand: _Operand, at: int) -> Dim | Quotient:
         if isinstance(operand, (Cond, _Junction)):
-            raise self._error("a condition stands where a size is needed", at)
+            raise self._error("expected a size, got a condition", at)
         if isinstance(operand, _Sum):
             try:
                 return self._bounded(from_terms(operand.terms, operand.const), at)
@@ -399,7 +401,7 @@ def _rational(op: str, x: Quotient, y: Quotient) -> Quotient | Dim:
 
 
 def _rational_call(name: str, args: list[Quotient]) -> Quotient | None:
-    """Exact max, min or mod of fractions; None for another function or where the order is not known."""
+    """Return the exact max, min, or mod of fractions; None for other functions, or if the order is unknown."""
     if name == "mod":
         return args[0] % args[1]
     if name not in ("max", "min"):

@@ -25,7 +25,7 @@ class Shape(tuple[Dim, ...]):
     >>> Shape(["batch", Dim("seq") // 2, 256]).evaluate({"batch": 4, "seq": 128})
     [4, 64, 256]
 
-    Items may be given as dims, ints or texts. Compares equal to tuples of ints, dims, and text: `shape == ("batch", 4)`.
+    Items can be dims, ints, or strings. A shape equals tuples of these: `shape == ("batch", 4)`.
     """
 
     __slots__ = ()
@@ -48,7 +48,7 @@ class Shape(tuple[Dim, ...]):
 
     @checked_where_it_fails
     def evaluate(self, bindings: Mapping[str, SupportsIndex]) -> list[int] | None:
-        """The sizes as ints; None when a symbol is not bound (see `partial` for what is known)."""
+        """Return the sizes as ints; None if a symbol is unbound."""
         sizes = [d.evaluate(bindings) for d in self]
         known = [s for s in sizes if s is not None]
         return known if len(known) == len(sizes) else None
@@ -131,9 +131,9 @@ def broadcast_dim(a: Dim, b: Dim) -> tuple[Dim, Cond]:
 
 
 def broadcast_shapes(*shapes: Shape | None) -> Shape | None:
-    """The NumPy-style broadcast of shapes; None if a rank is unknown or they cannot broadcast.
+    """Return the NumPy-style broadcast of shapes; None if a rank is unknown or they cannot broadcast.
 
-    Sizes that may be equal or 1 stay open as ``broadcast(a, b)``, never ``max``.
+    Two sizes that may be equal or 1 give `broadcast(a, b)`, never `max`.
     """
     if not shapes or any(s is None for s in shapes):
         return None

@@ -90,7 +90,7 @@ class Statement:
     size: int
     _order: tuple[Any, ...] | None
     _text: str | None
-    valued: bool | None  # has it a value at all sizes? None until somebody asks
+    valued: bool | None  # True if it has a value at all sizes; None until computed
 
     @property
     def order(self) -> tuple[Any, ...]:

@@ -69,5 +69,5 @@ class Offer(Protocol):
         """Converts a SymPy expression to a dim."""
 
 
-#: set once, when the room is imported
+#: set once, when the package is imported
 offered: Offer

@@ -140,7 +140,7 @@ def _extremum(positive: Any) -> Any:
     def choose(a: Quotient, b: Quotient) -> Quotient:
         chosen: Quotient | None = positive(a, b)
         if chosen is None:
-            raise ValueError("the sign of a denominator inside Max or Min is not known")
+            raise ValueError("the sign of a denominator inside Max or Min is unknown")
         return chosen
 
     return choose

@@ -1,5 +1,5 @@
 # compiled: see CONTRIBUTING.md
-"""Traversal of expressions without recursion, so that deep nesting is no problem."""
+"""Traversal of expressions without recursion, for any nesting depth."""
 
 from __future__ import annotations
 

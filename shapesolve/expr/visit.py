@@ -1,8 +1,9 @@
 # compiled: see CONTRIBUTING.md
-"""Visitor for atoms: one method for each kind.
+"""Visitor for atoms, with one method per kind.
 
-What is asked millions of times tells them apart by itself, which spares a call: reading through facts (`propagate.facts`),
-substitution, bounds and evaluation. A new kind needs a place there and in every `Visitor`, which mypy sees to.
+The hottest paths check the kind themselves, which saves a call: reading through facts (`propagate.facts`),
+substitution, bounds, and
+evaluation. A new kind must be added there and to every `Visitor`; mypy enforces it.
 """
 
 from __future__ import annotations

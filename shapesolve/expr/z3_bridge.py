@@ -201,7 +201,7 @@ _TAKEN = re.compile(r"(q|r|pos|broadcast|ite)![0-9]+|sym!.*", re.DOTALL)
 
 
 def _symbol_name(name: str) -> str:
-    """The name of a symbol in Z3, never that of an introduced variable."""
+    """Return the Z3 name of a symbol, which no introduced variable has."""
     return f"sym!{name}" if _TAKEN.fullmatch(name) else name
 
 
@@ -229,7 +229,7 @@ class Z3Terms(Z3Scope):
         self._name = name
 
     def formula(self, cond: Cond) -> Any:
-        """The Z3 formula of `cond`, false where it has no value (a division by zero)."""
+        """Return the Z3 formula of `cond`, which is false if the condition has no value (division by zero)."""
         self._define(cond)
         defined, truth = self._cond_defined(cond), self._truth(cond)
         return truth if defined is None else z3.And(defined, truth)

@@ -17,7 +17,7 @@ from .wire import inline_data
 
 _UNREAD: Any = object()
 
-# Numpy types with the bytes of an element; little-endian, as raw_data always is. (Numpy is loaded for arrays only.)
+# NumPy types by bytes per element; little-endian like raw_data. (NumPy is only loaded for arrays.)
 _PLAIN: dict[int, str] = {
     TensorProto.FLOAT: "<f4",
     TensorProto.UINT8: "|u1",
@@ -53,7 +53,7 @@ _PACKED: dict[int, int] = {
     )
     if hasattr(TensorProto, name)
 }
-# Types whose raw_data `memoryview` reads, where the machine's order of bytes is that of the file.
+# types whose raw_data `memoryview` can read if the machine is little-endian
 _CODES: dict[int, Literal["f", "d", "i", "q", "?"]] = (
     {
         TensorProto.FLOAT: "f",
@@ -67,7 +67,7 @@ _CODES: dict[int, Literal["f", "d", "i", "q", "?"]] = (
 )
 
 
-#: types with a field of their own for their elements
+#: types with their own field for elements
 _LISTS: dict[int, str] = {
     TensorProto.FLOAT: "float_data",
     TensorProto.DOUBLE: "double_data",
@@ -77,7 +77,9 @@ _LISTS: dict[int, str] = {
 
 
 def element_bits(dtype: int) -> int | None:
-    """Bits of an element of a type (`onnx.TensorProto.DataType`), packed without gaps. None where that is not fixed."""
+    """Return the number of bits per element of a type (`onnx.TensorProto.DataType`), packed without gaps; None if it
+    varies.
+    """
     size = _BYTES.get(dtype)
     return _PACKED.get(dtype) if size is None else 8 * size
 
@@ -138,7 +140,9 @@ class Constant:
         return result
 
     def is_same_data(self, other: Constant) -> bool:
-        """True if both have the same data field, or name the same place in a file. False is no proof of a difference."""
+        """Return True if both have the same data field, or refer to the same range of a file. False does not prove a
+        difference.
+        """
         a, b = self._proto, other._proto
         if a.data_location == TensorProto.EXTERNAL or b.data_location == TensorProto.EXTERNAL:
             places = [sorted([(e.key, e.value) for e in t.external_data[:]]) for t in (a, b)]
@@ -146,7 +150,7 @@ class Constant:
         return bool(a.raw_data) and a.raw_data == b.raw_data
 
     def items(self, limit: int = 4096) -> list[Any] | None:
-        """The data, flat, as Python numbers, where it is stored so that no array is needed for that. Else None."""
+        """Return the data, flat, as Python numbers, or None if that would need an array."""
         code = _CODES.get(self.dtype)
         if code is None or self.numel > limit or self._array is None:
             return None
@@ -183,7 +187,7 @@ class Constant:
             if raw:
                 raise ModelError(
                     f"tensor {quoted(self.name)} holds {len(raw):,} bytes of raw_data,"
-                    f" but its type and dims {list(self.dims)} ask for {nbytes:,}"
+                    f" but its type and dims {list(self.dims)} require {nbytes:,}"
                 )
         return self._read_typed()
 
@@ -213,7 +217,7 @@ class Constant:
         if array is None and self.dtype in _PLAIN:
             raise ModelError(
                 f"tensor {quoted(self.name)} does not hold the {self.numel:,} elements"
-                f" that its dims {list(self.dims)} ask for"
+                f" that its dims {list(self.dims)} require"
             )
         return array
 
@@ -224,7 +228,7 @@ class Constant:
         if len(stored) != self.numel:
             raise ModelError(
                 f"tensor {quoted(self.name)} holds {len(stored):,} strings,"
-                f" but its dims {list(self.dims)} ask for {self.numel:,}"
+                f" but its dims {list(self.dims)} require {self.numel:,}"
             )
         array = np.empty(self.numel, object)
         try:

@@ -13,25 +13,25 @@ from .read import read_model
 
 
 def devices(model: Any, configuration: str = "") -> dict[str, tuple[int, ...]]:
-    """Devices of each tensor of the outer graph, as indices into a device configuration of the model.
+    """Return the devices of each tensor of the main graph, as indices into a device configuration of the model.
 
-    A sharding spec of a node says it of a tensor. The other outputs of a node are where all its specs agree, or, if it has
-    none, where all its inputs agree. Tensors of which nothing follows are left out.
+    Sharding specs of a node give the devices of its tensors. Other outputs of the node are on the devices on which
+    all its specs agree,
+    or, without specs, on which all its inputs agree. Tensors without a known device are left out.
 
     Args:
-        model: a path or a `ModelProto`.
-        configuration: name of the device configuration; default: the first of the model.
+        model: A path or a `ModelProto`.
+        configuration: Name of the device configuration. Default: the model's first.
 
     Raises:
-        ModelError: the model cannot be read.
-        ValueError: it has no configuration of that name.
+        ModelError: If the model cannot be read.
+        ValueError: If the model has no configuration of that name.
     """
     read = read_model(model)
     names = [c.name for c in read.proto.configuration]
     if configuration and configuration not in names:
-        raise ValueError(
-            f"there is no device configuration {configuration!r}; there are {', '.join(names) or 'none'}"
-        )
+        known = f"expected one of: {', '.join(names)}" if names else "the model has none"
+        raise ValueError(f"unknown device configuration {configuration!r}; {known}")
     wanted = configuration or next(iter(names), "")
     found: dict[str, tuple[int, ...]] = {}
     for node in read.graph.nodes if wanted else ():

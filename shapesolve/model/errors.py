@@ -1,5 +1,5 @@
 # compiled: see CONTRIBUTING.md
-"""`ModelError`, the error for input that is no usable model, and helpers for its text."""
+"""`ModelError`, the error for unusable input, and helpers for its message."""
 
 from __future__ import annotations
 
@@ -26,5 +26,5 @@ def check_text(texts: Collection[object], owner: str) -> None:
     """Raise `ModelError` unless all are `str`: protobuf hands out `bytes` for text that is not UTF-8."""
     if not _TEXT.issuperset(map(type, texts)):
         wrong = [text for text in texts if type(text) is not str]
-        culprit = min(wrong, key=repr)  # of a set, always the same one
+        culprit = min(wrong, key=repr)  # deterministic, even for a set
         raise ModelError(f"{owner} has a name that is not UTF-8: {quoted(culprit)}")

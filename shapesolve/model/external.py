@@ -52,13 +52,14 @@ class DataFolder:
         self._own = own
 
     def read(self, tensor: onnx.TensorProto, nbytes: int) -> bytes | None:
-        """The `nbytes` bytes of an external tensor.
+        """Return the `nbytes` bytes of an external tensor.
 
-        None when they are not to be had: no such file, outside the folder, too short, or the entries of
-        the tensor make no sense or speak of another length.
+        Returns None if they cannot be read: the file does not exist, lies outside the model's folder, or is too
+        short, or the tensor's entries
+        are invalid.
 
         Raises:
-            ModelError: it is data that the model itself holds, of another length.
+            ModelError: If the data is stored in the model itself and has another length.
         """
         inline = inline_data(tensor)
         if inline is not None:
@@ -93,7 +94,7 @@ class DataFolder:
             return None
         if length != nbytes:
             raise ModelError(
-                f"tensor {quoted(name)} holds {length:,} bytes of {field}, but its type and dims ask for {nbytes:,}"
+                f"tensor {quoted(name)} holds {length:,} bytes of {field}, but its type and dims require {nbytes:,}"
             )
         with self._own.opened() as file:
             if file is None:

@@ -44,13 +44,15 @@ class Graph:
     """Names taken from the scope around the graph, in order of first use."""
 
     def to_networkx(self) -> nx.DiGraph[str]:
-        """The graph for NetworkX.
+        """Return the graph for NetworkX.
 
-        One node per operator call, keyed by its label (`#2`, `#3`, … is added to labels that repeat), with
-        attributes `kind="node"`, `op_type`, `domain` and `index`. Tensors that come from outside are nodes
-        with `kind` `"input"`, `"initializer"` or `"outer"` (captured from the scope around a subgraph), keyed
-        by their name. Edges carry `tensors`, the tuple of names that flow along them. What a subgraph
-        captures counts as read by the node that owns it.
+        There is one node per operator call, keyed by its label (repeated labels get `#2`, `#3`, ...), with attributes
+        `kind="node"`, `op_type`,
+        `domain`, and `index`. Tensors from outside are nodes whose `kind` is `"input"`, `"initializer"`, or `"outer"`
+        (captured by a subgraph),
+        keyed by their name. Edges have `tensors`, the tuple of tensor names along them. Tensors captured by a
+        subgraph count as inputs of
+        the node that owns it.
         """
         from .graph import to_networkx
 
@@ -84,7 +86,7 @@ class Function:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Model:
-    """A model. It keeps `proto` and reads from it on demand: do not change the proto meanwhile."""
+    """A model. It keeps `proto` and reads from it on demand, so `proto` must not be changed."""
 
     graph: Graph
     opsets: Mapping[str, int]
@@ -97,9 +99,9 @@ class Model:
     proto: onnx.ModelProto = field(repr=False)
     metadata: Mapping[str, str] = field(repr=False)
     remarks: tuple[str, ...] = field(default=(), repr=False)
-    """Where the file departs from the standard in a way that onnxruntime understands: what was made of it."""
+    """Deviations from the standard that onnxruntime understands, and how they were read."""
     faults: tuple[str, ...] = field(default=(), repr=False)
-    """Why onnxruntime loads no such file, though its shapes can be followed."""
+    """Reasons why onnxruntime does not load the file, although its shapes can be inferred."""
 
 
 class _Keys:

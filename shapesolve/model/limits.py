@@ -17,5 +17,5 @@ MAX_COPIED: Final = 1 << 16  # bytes of a node that is copied; a larger one is r
 MAX_CYCLE: Final = 12  # nodes of a cycle that a message lists
 MAX_CHUNK: Final = 1 << 22  # bytes that are copied at once
 # not `Final`: tests lower them
-LARGE = 1 << 14  # bytes of one field of a tensor from which on they are left in the file
-LARGE_FILE = 1 << 20  # bytes of a file from which on it is read without its weights
+LARGE = 1 << 14  # min. bytes of a tensor field that is left in the file
+LARGE_FILE = 1 << 20  # min. bytes of a file that is read without its weights

@@ -74,7 +74,7 @@ class Node:
     overload: str
     name: str
     inputs: tuple[str, ...]
-    """Tensor names; empty where an optional input is left out."""
+    """Tensor names; empty for an omitted optional input."""
     outputs: tuple[str, ...]
     index: int
     """Position in the stored order of its graph."""
@@ -132,8 +132,9 @@ class Node:
     def attributes(self) -> Mapping[str, Any]:
         """Attribute values by name.
 
-        Values are int, float, str (bytes where it is not UTF-8), `Constant`, `SparseConstant`, `Graph`, a
-        value type, tuples of those, or `AttrRef`; None for a kind of attribute that ONNX does not define.
+        Values are int, float, str (bytes if it is not UTF-8), `Constant`, `SparseConstant`, `Graph`, a value type,
+        tuples of these, or
+        `AttrRef`; None for a kind of attribute that ONNX does not define.
         """
         if self._attributes is _UNREAD:
             self._read_attributes()
@@ -200,7 +201,7 @@ class Node:
 
 
 def attribute_kind(attribute: AttributeProto) -> int:
-    """The type of an attribute; in files of IR version 1, which lack it, that of the field in use."""
+    """Return the type of an attribute. IR version 1 has no such field; the field in use determines it."""
     if attribute.type:
         return int(attribute.type)
     return next((_FIELD_KINDS[f.name] for f, _ in attribute.ListFields() if f.name in _FIELD_KINDS), 0)

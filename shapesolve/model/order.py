@@ -15,16 +15,16 @@ _Key = TypeVar("_Key", bound=Hashable)
 def topological_order(
     reads: Sequence[Iterable[str]], producers: Mapping[str, int], label: Callable[[int], str], owner: str
 ) -> list[int]:
-    """Positions of nodes so that each comes after those whose outputs it reads.
+    """Return positions of nodes such that each follows those whose outputs it reads.
 
     Args:
-        reads: for each node the tensors it reads; names without a producer are ignored.
-        producers: position of the node that computes a tensor.
-        label: what an error calls the node at a position.
-        owner: what an error calls the graph.
+        reads: Tensors that each node reads. Names without a producer are ignored.
+        producers: Position of the node that computes a tensor.
+        label: Function that names the node at a position, for errors.
+        owner: Name of the graph, for errors.
 
     Raises:
-        ModelError: nodes depend on each other in a cycle.
+        ModelError: If nodes depend on each other in a cycle.
     """
     import networkx as nx
 

@@ -20,14 +20,15 @@ from .source import load_proto
 def read_model(source: Any) -> Model:
     """Read a model.
 
-    Weights stay where they are, in the proto or in the files beside it, until `Constant.array` asks for them.
+    Weights stay in the proto or in external files until `Constant.array` needs them.
 
     Args:
-        source: path, bytes, `onnx.ModelProto`, `onnx_ir.Model`, an exporter's `ONNXProgram` or an onnxscript
-            function. External data is found only when a path is given. A `Model` is taken as it is.
+        source: A path, bytes, `onnx.ModelProto`, `onnx_ir.Model`, an exporter's `ONNXProgram`, or an onnxscript
+            function. External data
+            is only found if a path is given. A `Model` is returned unchanged.
 
     Raises:
-        ModelError: it is not a model, or a model that cannot be used; one sentence says why.
+        ModelError: If it is not a usable model; the message is one sentence.
     """
     if isinstance(source, Model):
         return source
@@ -180,7 +181,7 @@ def _callee(node: Node) -> FunctionKey:
 
 
 def all_nodes(nodes: Iterable[Node]) -> Iterable[Node]:
-    """Nodes with those of all subgraphs inside them."""
+    """Return the nodes, followed by those of all subgraphs."""
     waiting: list[Iterable[Node]] = [nodes]
     while waiting:
         for node in waiting.pop():

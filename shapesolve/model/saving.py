@@ -28,11 +28,11 @@ _INTEGERS = frozenset((onnx.TensorProto.INT64, onnx.TensorProto.INT32))
 
 
 def with_weights(proto: onnx.ModelProto, model: Model) -> onnx.ModelProto:
-    """A model made from the proto of `model`, with the weights read from the model's file. It is `proto` itself where
+    """Return a model made from the proto of `model`, with the weights read from the model's file; `proto` itself if
     there are none.
 
     Raises:
-        ValueError: it is larger than protobuf can hold, or the file has changed since it was read.
+        ValueError: If the model is larger than protobuf supports, or the file has changed since it was read.
     """
     if model.own_file is None:
         return proto
@@ -52,13 +52,13 @@ def with_weights(proto: onnx.ModelProto, model: Model) -> onnx.ModelProto:
 
 
 def save(proto: onnx.ModelProto, model: Model, target: Path) -> None:
-    """Writes a model made from the proto of `model` to a file, with the weights left in the model's file.
+    """Write a model made from the proto of `model` to a file, with its weights.
 
     Weights are copied from file to file without being parsed.
 
     Raises:
-        ValueError: what is to be written is no model that protobuf can hold, or the model's file has changed meanwhile.
-        OSError: the file cannot be written.
+        ValueError: If protobuf cannot hold the model, or the model's file has changed.
+        OSError: If the file cannot be written.
     """
     data = _serialized(proto)
     with replacing(target) as file:
@@ -83,7 +83,7 @@ _TOO_LARGE = (
 def _serialized(model: onnx.ModelProto) -> bytes:
     try:
         data: bytes = model.SerializeToString()
-    except (EncodeError, ValueError):  # which of them depends on the version of protobuf
+    except (EncodeError, ValueError):  # the exception depends on the protobuf version
         data = b""
     if not data or len(data) > MAX_PROTOBUF:
         raise ValueError(_TOO_LARGE)
@@ -103,7 +103,7 @@ def _unchanged(own: OwnFile) -> Iterator[IO[bytes]]:
 
 
 def _copy(source: IO[bytes], target: IO[bytes], offset: int, left: int) -> None:
-    """Append a part of one file to another. The system does it where it can without this process reading it."""
+    """Append a part of one file to another, inside the kernel if possible."""
     copy = getattr(os, "copy_file_range", None)
     while left:
         try:
@@ -182,13 +182,7 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
     It takes its place when all is written, and is gone when not.
     """
     if path.is_symlink() or (path.exists() and not path.is_file()):
-        kind = (
-            "a link"
-            if path.is_symlink()
-            else "a directory"
-            if path.is_dir()
-            else "no file but a device or a pipe"
-        )
+        kind = "a link" if path.is_symlink() else "a directory" if path.is_dir() else "not a regular file"
         raise ValueError(f"{path} is {kind}: it is not replaced, name a file")
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:

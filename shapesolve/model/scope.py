@@ -121,9 +121,9 @@ class ScopeReader:
         self._produced: set[str] = set()
 
     def give(self, names: Iterable[Any], kind: str) -> None:
-        """Adds names of inputs or initializers to the scope. Raises `ModelError` on a repeated one.
+        """Add names of inputs or initializers to the scope. Raises `ModelError` on a repeated one.
 
-        Whether they are texts is checked with the other names, in `collect`.
+        `collect` checks that they are valid strings, along with all other names.
         """
         given = self.given
         for name in names:
@@ -203,7 +203,7 @@ class ScopeReader:
             self.reading.operations[record.content] = operation
 
     def _check_names(self) -> None:
-        """Notes a fault if two nodes have one name (Constants excepted), which onnxruntime rejects."""
+        """Record a fault if two nodes have the same name (except Constants), which onnxruntime rejects."""
         names = [node.name for node in self.nodes if node.name and not node.is_constant]
         if len(set(names)) != len(names):
             seen: set[str] = set()
@@ -338,9 +338,9 @@ class ScopeReader:
 
 
 def _same_constants(first: Node, second: Node) -> bool:
-    """True if both are Constants of one type and shape.
+    """Return True if both are Constants of the same type and shape.
 
-    onnxruntime keeps them by name, so that the last one counts.
+    onnxruntime keeps them by name, so the last one counts.
     """
     if not first.is_constant or not second.is_constant:
         return False
@@ -386,7 +386,7 @@ def _declare(scope: ScopeReader, proto: onnx.GraphProto) -> None:
 
 
 def _last_of_each(scope: ScopeReader, proto: onnx.GraphProto, stored: list[str]) -> list[str]:
-    """Names of initializers; equal names of one type and shape are one, and the last data counts."""
+    """Return names of initializers. Equal names of the same type and shape are one initializer with the last data."""
     kinds: dict[str, tuple[int, tuple[int, ...]]] = {}
     for tensor in proto.initializer:
         kind = tensor.data_type, tuple(tensor.dims)

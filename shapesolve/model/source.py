@@ -23,7 +23,7 @@ _TEXT_FORMS = {
     **dict.fromkeys((".onnxjson", ".json"), "json"),
     **dict.fromkeys((".onnxtxt", ".onnxtext"), "onnxtxt"),
 }
-#: the first bytes, in lower case, of other kinds of files that are taken for models
+#: first bytes, in lower case, of other files that are mistaken for models
 _OTHER_FILES = {
     b"\x1f\x8b": "compressed by gzip: unpack it first",
     b"pk\x03\x04": "a zip archive, such as PyTorch saves: export it to ONNX first",
@@ -122,7 +122,7 @@ def _parse(data: bytes, name: str) -> onnx.ModelProto:
         raise ModelError(f"{name} holds weights only (safetensors), not a graph: export the model to ONNX")
     if data[4:8] == b"ORTM":
         raise ModelError(
-            f"{name} is in onnxruntime's own format (ORT): give the .onnx file that it was made of"
+            f"{name} is in onnxruntime's own format (ORT); pass the .onnx file that it was converted from"
         )
     try:
         proto: onnx.ModelProto = onnx.ModelProto.FromString(data)
@@ -146,7 +146,7 @@ def _parse_text(data: bytes, form: str, name: str) -> onnx.ModelProto:
 
     try:
         proto: onnx.ModelProto = serialization.registry.get(form).deserialize_proto(data, onnx.ModelProto())
-    except Exception as error:  # each format's reader raises classes of its own
+    except Exception as error:  # each format's reader raises its own classes
         reason = " ".join(str(error).split())[:200]
         raise ModelError(f"{name} is not an ONNX model in the format {form}: {reason}") from None
     if not proto.HasField("graph"):
@@ -202,5 +202,5 @@ def _convert(source: Any) -> onnx.ModelProto:
     except (EncodeError, DecodeError) as error:
         raise ModelError(f"cannot turn {kind} into a ModelProto: {error}") from None
     if not isinstance(proto, onnx.ModelProto):
-        raise ModelError(f"{kind} gave {type(proto).__qualname__} where an onnx.ModelProto was due")
+        raise ModelError(f"{kind} gave {type(proto).__qualname__}, expected an onnx.ModelProto")
     return proto

@@ -1,5 +1,5 @@
 # compiled: see CONTRIBUTING.md
-"""Value types: what a graph declares about its tensors, sequences, optionals and maps.
+"""Value types: the declared types of tensors, sequences, optionals, and maps.
 
 https://onnx.ai/onnx/repo-docs/IR.html#standard-data-types
 """
@@ -18,10 +18,9 @@ from .limits import MAX_DIM_PARAM, MAX_TYPE_DEPTH
 
 @dataclass(frozen=True, slots=True)
 class TensorType:
-    """A tensor: element type (`onnx.TensorProto.DataType`) and dims.
+    """A tensor type: element type (`onnx.TensorProto.DataType`) and dims.
 
-    `dims` is None when the rank is not known; a dim is an int, the name in its `dim_param`, or None when
-    it is anonymous.
+    `dims` is None if the rank is unknown. A dim is an int, the name in its `dim_param`, or None if it is anonymous.
     """
 
     dtype: int
@@ -76,7 +75,7 @@ class TypeReader:
 
 
 def type_name(dtype: int) -> str:
-    """Usual name of an element type: ``float``, ``int64``."""
+    """Return the usual name of an element type: `float`, `int64`."""
     try:
         return str(onnx.TensorProto.DataType.Name(dtype)).lower()
     except ValueError:

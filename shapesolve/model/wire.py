@@ -1,11 +1,11 @@
 # compiled: see CONTRIBUTING.md
 """Reads a serialized model without the data of its large tensors, which stays in the file.
 
-The wire format is walked once, and the bytes of large tensors stay where they are.
-
-What comes out is a small proto in which such a tensor has an entry that tells where its data lies in the file, and which
-field of the tensor it is (`inline_data`). The same walk puts the data back (`pieces`). Everything else is copied as it is,
-so that protobuf judges it: whatever is not plain is left to protobuf whole.
+The wire format is walked once. The result is a small proto in which large tensors have an entry with the position of
+their data in
+the file, and with the tensor's field for it (`inline_data`). The same walk restores the data (`pieces`). All other
+bytes are copied
+unchanged, so that protobuf validates them; unusual encodings are left to protobuf as a whole.
 
 https://protobuf.dev/programming-guides/encoding/
 """
@@ -65,10 +65,10 @@ class NotPlain(Exception):
 
 
 def without_weights(data: memoryview) -> bytes:
-    """The model in `data` with the large tensors' data left out, `inline_data` telling where it is.
+    """Return the model in `data` without the data of large tensors; `inline_data` gives its position.
 
     Raises:
-        NotPlain: the bytes need protobuf to read them.
+        NotPlain: If only protobuf can read the bytes.
     """
     left: list[int] = []
     parts = _strip(data, 0, len(data), _MODEL, 0, left)

@@ -1,1 +1,1 @@
-"""Facts: what constraints say of dims, kept as substitutions, intervals and congruences. Needs no Z3."""
+"""Facts: what constraints imply about dims, kept as substitutions, intervals, and congruences. Z3 is not needed."""

@@ -27,18 +27,18 @@ LARGEST_BOUND: Final = 2**40  # bounds and values of a dim that are looked for
 # search for sizes
 SEARCH_TRIES: Final = 240  # assignments tried before Z3 is asked; a tenth before cases are taken apart
 MAX_SEARCH_WORK: Final = 50_000  # tries times conditions, of one query or of all examples of open broadcasts
-SMALL_DOMAINS: Final = (16, 4096)  # largest sizes that are easy to read, and that are usual
-FAR: Final = 64  # largest move of one size near known ones, and smaller values of a counterexample
+SMALL_DOMAINS: Final = (16, 4096)  # largest sizes that are easy to read, and that are common
+FAR: Final = 64  # largest change of one size near known ones, and smaller values of a counterexample
 NEAR: Final = 8  # the same for two sizes at once, and for sizes next to each other
-MAX_AHEAD: Final = 4096  # sizes, or divisors, tried one by one from one on
+MAX_AHEAD: Final = 4096  # sizes, or divisors, tried one by one starting with one
 MAX_TRIED: Final = 20_000  # sizes tried near known ones: all pairs of 12 names
 MAX_AROUND_WORK: Final = 1_000_000  # size of conditions times the sizes near known ones
 
 # forms of conditions and sizes
-TABLE_SIZES: Final = 5000  # sizes at which a condition is tabulated to guess its simple form
+TABLE_SIZES: Final = 5000  # sizes in the table from which the simple form of a condition is guessed
 MAX_TABLE: Final = 1 << 14  # sizes in the table that decides conditions on one symbol
 MAX_PERIOD: Final = 1024  # a period of a condition of divisibility
-MAX_LISTED: Final = 4  # single values in a guessed form, or sizes of a broadcast stated as a group
+MAX_LISTED: Final = 4  # values listed in a guessed form, or min. sizes of a broadcast stated as a group
 MAX_FORMS: Final = 60  # candidates of one kind for a shorter form
 MAX_PROOFS: Final = 8  # candidates, or earlier pairs, that one is compared with by proof
 MAX_SIMPLIFIED: Final = 6000  # size of an expression that is simplified

@@ -21,9 +21,7 @@ _PLACE = re.compile(r"`([\w./:\-]+\[\d+\]'*)`")
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A place in a node's interface: a tensor and one of its axes. It is a tensor by name, and an axis or None for the
-    whole; with `data` an element.
-    """
+    """A tensor, one of its axes (`x[2]`), or, if `data` is set, one of its elements."""
 
     tensor: str
     axis: int | None = None
@@ -35,9 +33,9 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Source of a constraint: the node (its label, with scope), its operator and the rule in words.
+    """Source of a constraint: the node (its label, with scope), its operator, and the rule as a sentence.
 
-    For declarations, assumptions and user conditions `node` is empty and `rule` says what they are.
+    For declarations, assumptions, and user conditions, `node` is empty and `rule` describes them.
     """
 
     node: str
@@ -47,8 +45,8 @@ class Origin:
 
 
 class Sides(NamedTuple):
-    """A dim of a tensor with its definition, over dims of tensors and over dims of the model's inputs. One is over dims
-    of tensors (as far as one node goes), one over the model's inputs.
+    """A tensor's dim and its two definitions: `local`, in terms of the node's inputs, and `over_inputs`, in terms of the
+    model's inputs.
     """
 
     variable: Dim
@@ -58,10 +56,12 @@ class Sides(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """``cond``, with its role, its origin and the path condition (`guard`) under which it is stated.
+    """A condition with its role, its origin, and the path condition (`guard`) under which it applies.
 
-    In a `ConstraintSystem`, `cond` speaks of one node only, over dims of the tensors that it reads and makes (``Z[1]``).
-    `over_inputs` is the same over the dims of the model's inputs (with its guard); `defines` has the sides of a definition.
+    In a `ConstraintSystem`, `cond` is local to one node: it is over dims of the tensors that the node reads and
+    writes (`Z[1]`). `over_inputs`
+    is the same condition over the dims of the model's inputs (with its guard), and `defines` has both sides of a
+    definition.
     """
 
     cond: Cond
@@ -83,7 +83,7 @@ class Constraint:
 
     @property
     def rule(self) -> str:
-        """The rule in words."""
+        """The rule as a sentence."""
         return self.origin.rule
 
     @property
@@ -98,7 +98,7 @@ class Constraint:
 
     @property
     def assumption(self) -> str:
-        """Name of an assumption: its condition; its rule in words if that has generated symbols."""
+        """Name of an assumption: its condition, or its rule if the condition has generated symbols."""
         return self.origin.rule if any(a.made for a in atoms_of(self.cond)) else str(self.cond)
 
     @property

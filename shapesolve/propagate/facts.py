@@ -1,10 +1,13 @@
 # compiled: see CONTRIBUTING.md
-"""`Facts`: substitutions, bounds and divisors that follow from the constraints so far, without Z3.
+"""`Facts`: substitutions, bounds, and divisors that follow from the constraints so far, without Z3.
 
-Three kinds of fact are kept, each with the constraints it came from: a symbol equals an expression (substitution),
-a symbol lies in an interval, an expression is divisible by a constant. Reading a dim through the facts replaces
-symbols and simplifies with what is known. Conditions that cannot be used yet are watched by their symbols
-and looked at again when one of these changes. Everything is deterministic and every cause is an index that the caller chose.
+Three kinds of facts are kept, each with the constraints behind it: a symbol equals an expression (substitution), a
+symbol lies in an
+interval, and an expression is divisible by a constant. Reading a dim through the facts replaces symbols and
+simplifies. Conditions
+that cannot be used yet are watched by their symbols and retried when one of these changes. Everything is
+deterministic, and every
+cause is an index chosen by the caller.
 """
 
 from __future__ import annotations
@@ -50,10 +53,10 @@ class Facts:
         self._forget()
 
     def _forget(self) -> None:
-        #: the symbols of which `substitution` and `intervals` speak
+        #: symbols that occur in `substitution` and `intervals`
         self.symbols: dict[str, Dim] = {}
         self.substitution: dict[str, Dim] = {}
-        self._values: dict[str, Dim] = {}  # what was last found for each replaced symbol
+        self._values: dict[str, Dim] = {}  # last result for each replaced symbol
         self.intervals = KnownIntervals()
         self.divisors: dict[Dim, int] = {}
         self.causes: dict[str, Causes] = {}
@@ -65,7 +68,7 @@ class Facts:
         self._dirty: set[str] = set()
         self._stated: set[Cond] = set()
         self._held: list[tuple[Cond, int]] = []
-        #: what the last condition that was refused contradicts
+        #: the constraints that the last rejected condition contradicts
         self.contradiction: Causes = _NONE
 
     # ------------------------------------------------------------------ reading
@@ -87,9 +90,9 @@ class Facts:
         return found
 
     def _leaves(self, names: frozenset[str]) -> Iterable[str]:
-        """These symbols, each substituted one replaced by the symbols of its expression.
+        """Return these symbols, each substituted one replaced by the symbols of its expression.
 
-        That expression is kept, so that a long chain of replacements is followed once, and without recursion.
+        The expression is cached, so a long chain of replacements is resolved once, and without recursion.
         """
         values, touched, memo = self._values, self._touched, self._memo
         if values.keys().isdisjoint(names):
@@ -112,7 +115,7 @@ class Facts:
         return leaves
 
     def cond(self, c: Cond) -> Cond:
-        """`c` simplified by the facts; true or false where bounds decide it."""
+        """Return `c` simplified by the facts; true or false if bounds decide it."""
         if self._touched.isdisjoint(c.free):
             return c
         return self._decided(c.map_dims(self.dim))

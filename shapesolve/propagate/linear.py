@@ -1,9 +1,9 @@
 # compiled: see CONTRIBUTING.md
-"""Linear arithmetic over conditions, to find contradictions (Fourier-Motzkin elimination). Each product of atoms is
-taken for an unknown.
+"""Linear arithmetic over conditions, to find contradictions by Fourier-Motzkin elimination with rounding to integers.
 
-Fourier-Motzkin elimination with rounding to integers. It knows nothing of what is inside an atom but its bounds, so that
-it only ever refutes: what it calls infeasible has no solution, what it does not may have none either.
+Each product of atoms is treated as an unknown, and only the bounds of an atom are used. The check is sound but
+incomplete: a system
+that is reported infeasible has no solution, and others may have none either.
 """
 
 from __future__ import annotations

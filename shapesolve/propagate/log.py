@@ -19,7 +19,7 @@ class Stated(Protocol):
 
     @property
     def cond(self) -> Cond:
-        """The stated condition."""
+        """The condition."""
 
     @property
     def role(self) -> Role:
@@ -27,7 +27,7 @@ class Stated(Protocol):
 
     @property
     def guard(self) -> Cond:
-        """The path condition under which it is stated."""
+        """The path condition under which it applies."""
 
 
 def all_rows(constraints: Sequence[Stated]) -> ConstraintSet:
@@ -41,7 +41,7 @@ def need(row: Stated) -> Cond:
 
 
 def _as_constraint(row: Stated) -> Constraint:
-    """The row if it is a `Constraint` already; else raises `TypeError`."""
+    """Return the row if it is a `Constraint`; raise `TypeError` otherwise."""
     from .constraint import Constraint
 
     if not isinstance(row, Constraint):
@@ -52,9 +52,9 @@ def _as_constraint(row: Stated) -> Constraint:
 class ConstraintSet(Sequence["Constraint"]):
     """A sequence of constraints, built on demand from rows.
 
-    `rows` are what was stated, or a function that gives it when it is needed; `make` turns the row of an
-    index into a `Constraint` (not needed when the rows are constraints). A selection (`for_node`, `role` ...)
-    keeps the numbers of its members in `numbers`.
+    `rows` are the stated rows, or a function that returns them; `make` turns the row of an index into a `Constraint`
+    (not needed if the
+    rows are constraints). A selection (`for_node`, `role`, ...) keeps the numbers of its members in `numbers`.
     """
 
     def __init__(

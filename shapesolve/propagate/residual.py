@@ -1,8 +1,7 @@
-"""Residual constraints: conditions on the remaining symbols that the facts keep. Each has the numbers of the
-constraints behind it.
+"""Residual constraints: conditions on the remaining symbols, with the indices of the constraints behind each.
 
-The facts and the residue together say exactly what the constraints say; proofs and ambiguities reason over
-the residue, because it is small.
+Facts and residue together are equivalent to the constraints. Proofs and ambiguities reason over the residue because
+it is small.
 """
 
 from __future__ import annotations
@@ -17,12 +16,12 @@ from .log import Stated, all_rows, need
 #: roles that a proof may rest on; what a model merely declares may be wrong
 TRUSTED = ("definition", "requirement", "user", "assumption")
 
-#: facts of one kind as conditions, each with the numbers of the constraints behind it
+#: facts of one kind as conditions, each with the indices of the constraints behind it
 Conditions: TypeAlias = Iterator[tuple[Cond, Causes]]
 
 
 def equalities(facts: Facts, names: Collection[str]) -> Conditions:
-    """Equations ``name == value`` for those of the symbols `names` that the facts substitute."""
+    """Return equations `name == value` for the symbols in `names` that the facts substitute."""
     for name in names:
         if name in facts.substitution:
             size = facts.symbols[name]

@@ -22,7 +22,7 @@ from ..solve.sizes import SizeFinder
 from .constraints import ConstraintSystem
 from .local import Definition
 
-#: questions of one kind without an answer after which no more are asked
+#: max. unanswered queries of one kind before the audit stops asking
 _TACTICS = ("simplify", "propagate-values", "solve-eqs", "simplify", "smt")
 #: sizes of every tensor, as measured
 Measured = Mapping[str, Sequence[int]]
@@ -30,11 +30,11 @@ Measured = Mapping[str, Sequence[int]]
 
 @dataclass
 class Audit:
-    """Result of an audit by Z3: numbers of answers of each kind, and contradictions as sentences. `wrong` has these, a
-    sentence each.
+    """Result of an audit by Z3: number of answers of each kind, and contradictions as sentences (`wrong`).
 
-    `runs`: is the system satisfiable at given sizes (``sat`` expected); `changed`: with one dim of one tensor different from
-    what the analysis computes (``unsat``); `entailed`: can a dim differ from its reported expression (``unsat``).
+    `runs`: the system is satisfiable at given sizes (expected: `sat`). `changed`: it is satisfiable with one dim of
+    one tensor changed from
+    its computed size (`unsat`). `entailed`: a dim can differ from its reported expression (`unsat`).
     """
 
     runs: Counter[str] = field(default_factory=Counter)
@@ -49,7 +49,7 @@ class Audit:
 
     @property
     def unknown(self) -> int:
-        """Questions that Z3 did not answer within its budget."""
+        """Number of queries without an answer within Z3's budget."""
         return self.runs["unknown"] + self.changed["unknown"] + self.entailed["unknown"]
 
     def __str__(self) -> str:
@@ -85,7 +85,7 @@ class Auditor:
         self.content = content = system.content
         self.walk = content.walk
         self.terms = Z3Terms(z3.Context())
-        # what a file declares of computed tensors nothing needs, and it may be wrong
+        # declared shapes of computed tensors are not requirements and may be wrong
         rows = [n for n in system.numbers if content.rows[n].role != "declared"]
         self.formulas = [self.terms.formula(content.local(n)) for n in rows]
         self.formulas += [size >= 0 for size in self.terms.sizes]
@@ -93,9 +93,10 @@ class Auditor:
     def judge(
         self, runs: Iterable[tuple[Mapping[str, int], Measured]], changes: int, samples: int, seed: int
     ) -> Audit:
-        """Audits these runs: sizes of the inputs' dims, with measured sizes of tensors if there are any. See `Audit`.
+        """Audit these runs: sizes of the input dims, with measured sizes of tensors if available. See `Audit`.
 
-        `changes` dims are drawn and changed, `samples` reported dims drawn and held against the system.
+        `changes` is the number of sampled dims that are changed, `samples` the number of reported dims that are
+        checked.
         """
         audit, random = Audit(), Random(seed)
         for i, (sizes, measured) in enumerate(runs):

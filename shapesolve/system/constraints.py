@@ -28,10 +28,11 @@ _NUMBER = re.compile(r"#(\d+)\Z")
 
 
 def stated(content: Content, numbers: Sequence[int], *, tensors: bool) -> Iterator[tuple[int, Cond]]:
-    """Pairs (row number, condition) that together are equivalent to these rows.
+    """Yield pairs (row number, condition) whose conjunction is equivalent to these rows.
 
-    Without `tensors`, definitions are substituted into the other conditions. They are only stated if that is not possible, or
-    if `numbers` is a selection, which may hold nothing else.
+    Without `tensors`, definitions are substituted into the other conditions. They are only yielded themselves if that
+    is not possible, or
+    if `numbers` is a selection, which may consist of definitions.
     """
     selected = len(numbers) < len(content.rows)
     for number in numbers:
@@ -98,15 +99,17 @@ def smtlib(content: Content, numbers: Sequence[int], *, tensors: bool) -> str:
     )
 
 
-_PLURALS = {"input": "input sizes", "declared": "declared sizes", "user": "conditions of the user"}
+_PLURALS = {"input": "input sizes", "declared": "declared sizes", "user": "your conditions"}
 
 
 class ConstraintSystem(Sequence[Constraint]):
-    """Constraints in graph order; a selection of them is a system as well.
+    """All constraints of a model on its sizes, in graph order. A selection of them is a `ConstraintSystem` too.
 
-    Every node states what it needs and what each dim of its outputs is, over dims of tensors (``Z[1]``), which are variables
-    of their own. `Constraint.over_inputs` is the same with the definitions put in: over the names that dims of the model's
-    inputs have. Made when it is first looked at, from the same rules as the analysis, node by node.
+    Every node contributes its requirements and the definition of each output dim, over dims of tensors (`Z[1]`) as
+    variables.
+    `Constraint.over_inputs` has the definitions substituted, so that it is over the dims of the model's inputs. The
+    system is built on
+    first use, node by node, from the same rules as the analysis.
     """
 
     def __init__(self, content: Content, numbers: Sequence[int] | None = None) -> None:
@@ -206,7 +209,7 @@ class ConstraintSystem(Sequence[Constraint]):
         return tracking_solver(self._content, self.numbers, ctx, tensors=tensors)
 
     def core(self, literals: Iterable[Any]) -> ConstraintSystem:
-        """The constraints behind the literals of an ``unsat_core()``."""
+        """Return the constraints behind the literals of an `unsat_core()`."""
 
         known = set(self.numbers)
         return self.numbered(n for n in sorted(set(map(number_of, literals))) if n in known)
@@ -216,7 +219,7 @@ class ConstraintSystem(Sequence[Constraint]):
 
         return smtlib(self._content, self.numbers, tensors=tensors)
 
-    # ------------------------------------------------------------------ people
+    # ------------------------------------------------------------------ display
 
     @property
     def counts(self) -> dict[Role, int]:
@@ -246,7 +249,7 @@ class ConstraintSystem(Sequence[Constraint]):
 
 def _counted(count: int, role: Role) -> str:
     many = _PLURALS.get(role, f"{role}s")
-    return f"{count} {many if count != 1 else many.removesuffix('s') if role != 'user' else 'condition of the user'}"
+    return f"{count} {many if count != 1 else many.removesuffix('s')}"
 
 
 def constraint_system(model: Model, inputs: Mapping[str, Known], analysed: Analysed) -> ConstraintSystem:

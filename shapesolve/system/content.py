@@ -1,4 +1,4 @@
-"""The rows of a constraint system, stated node by node, and each over the model's inputs."""
+"""The constraints of a system, node by node, and each over the model's inputs."""
 
 from __future__ import annotations
 
@@ -74,12 +74,12 @@ class Content:
 
     @cached_property
     def walk(self) -> LocalWalk:
-        """The walk that stated the rows."""
+        """The walk that produced the constraints."""
         return self._build()
 
     @property
     def rows(self) -> Sequence[Row]:
-        """The stated rows, in graph order."""
+        """The constraints, in graph order."""
         return self.walk.rows
 
     @cached_property

@@ -17,7 +17,7 @@ from .content import Row
 from .limits import MAX_TOGETHER
 from .local import Definition
 
-#: place of a requirement: a node by identity and scope, and the rule in words
+#: location of a requirement: a node by identity, its scope, and the rule as a sentence
 Place = tuple[int, str, str]
 
 
@@ -34,10 +34,11 @@ class Cores:
         return Engine(self.rlimit)
 
     def of_contradiction(self, places: Collection[Place], *, alone: bool = False) -> ConstraintSystem:
-        """A minimal set of constraints that cannot hold together; empty when none was found.
+        """Return a minimal set of constraints that contradict each other; empty if none was found.
 
-        Looked for among the requirements at `places` (with what defines the sizes they speak of), then, unless `alone`,
-        among more and more of the others.
+        The search starts with the requirements at `places` and the definitions of the sizes in them. Unless `alone`
+        is set, it then adds more
+        and more of the others.
         """
         return self._first(None, (), places, alone)
 
@@ -51,9 +52,9 @@ class Cores:
     def of_condition(
         self, goal: Cond, assumed: Iterable[Cond], places: Collection[Place]
     ) -> ConstraintSystem:
-        """A minimal set of constraints from which `goal` follows under these assumptions.
+        """Return a minimal set of constraints that imply `goal` under these assumptions.
 
-        Where that is not shown within the budget, all requirements at `places`.
+        If the proof exceeds the budget, all requirements at `places` are returned.
         """
         return self._first(goal, tuple(assumed), places, False)
 

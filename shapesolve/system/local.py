@@ -1,10 +1,11 @@
 # compiled: see CONTRIBUTING.md
-"""Lowers each node on its own, over variables of its inputs' dims: the rows of the constraint system. Each node is
-lowered by itself, over a variable for every dim of every tensor.
+"""Lowers each node on its own, over variables for its inputs' dims: the rows of the constraint system.
 
-An analysis carries expressions in the input symbols from node to node. Here each tensor's dims become variables (``Z[1]``)
-as soon as the node that makes it is lowered, and what the rule gave is kept as their definition. So a definition speaks
-of one node and of what that node reads, and a model is the conjunction of such local statements.
+An analysis carries expressions in the input symbols from node to node. Here, each tensor's dims become variables
+(`Z[1]`) as soon as its
+node is lowered, and the rule's result is kept as their definition. A definition is therefore local to one node, and a
+model is the
+conjunction of such local constraints.
 """
 
 from __future__ import annotations
@@ -91,11 +92,13 @@ class Analysed(NamedTuple):
 
 
 class LocalWalk(Walk):
-    """Lowers a model node by node over variables; `rows` are the stated definitions and conditions.
+    """Lowers a model node by node over variables; `rows` are the resulting definitions and conditions.
 
-    Where a rule needs a size as a number, the node is lowered with the numbers that the analysis found, under the guard that
-    the variables have them. Where even then less comes out than the analysis knows (which reads sizes through all it has
-    learned), that is taken for the definition; `restated` has the labels of such nodes.
+    If a rule needs a size as a number, the node is lowered with the numbers of the analysis, under the guard that the
+    variables are equal to
+    them. If the result is still less precise than the analysis, which reads sizes through everything it has learned,
+    the analysis'
+    result becomes the definition; `restated` has the labels of these nodes.
     """
 
     def __init__(self, model: Model, analysed: Analysed) -> None:
@@ -220,9 +223,7 @@ class LocalWalk(Walk):
                 outputs = self._restated(node, scope, outputs, poor)
             self._complete(node, scope.prefix, attempt.rows)
         super()._bind(node, outputs, scope)
-        if (
-            attempt is not None
-        ):  # what a body says that runs more than once, the loop around it reads in the log
+        if attempt is not None:  # requirements of a repeated body are read from the log by the loop node
             self._take_log()
         if not self.state.trials:
             self._cut_outputs(node, scope)
@@ -232,9 +233,7 @@ class LocalWalk(Walk):
         for name in node.outputs:
             if name:
                 known = self._cut(prefix + name, env[name], "definition", rule, node, prefix)
-                if (
-                    not scope.repeats
-                ):  # in a body that runs more than once a size may differ from trip to trip
+                if not scope.repeats:  # in a body that runs repeatedly, a size may vary between iterations
                     env[name] = known
 
     def _poor(self, node: Node, outputs: Inputs, scope: Scope, attempt: Attempt) -> list[int]:
@@ -270,8 +269,9 @@ class LocalWalk(Walk):
         return any(e is None and was is not None for e, was in zip(elems, value.elems, strict=True))
 
     def _with_numbers(self, node: Node, scope: Scope, attempt: Attempt) -> None:
-        """Lowers the node again with constant dims of its inputs as numbers, under that condition. Its statements hold
-        where they have them.
+        """Lower the node again with constant input dims as numbers. The resulting rows are guarded by the condition that
+        the dims have these
+        sizes.
         """
         used: dict[str, Dim] = {}
 
@@ -313,7 +313,7 @@ class LocalWalk(Walk):
                 error = e
 
     def _restated(self, node: Node, scope: Scope, outputs: Inputs, poor: list[int]) -> Inputs:
-        """The outputs, with the imprecise ones replaced by those of the analysis."""
+        """Return the outputs, with imprecise ones replaced by those of the analysis."""
         walk = self.analysed.walk
         found = list(outputs)
         for i in poor:

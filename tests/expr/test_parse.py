@@ -211,9 +211,9 @@ ERRORS = [
     ("a if b == 1", "expected 'else'", 11),
     ("(a if b == 1) + 1", "expected 'else'", 12),
     ("a else b", "'else' without 'if'", 2),
-    ("a if b else c", "a size stands where a condition is needed", 2),
+    ("a if b else c", "expected a condition, got a size", 2),
     ("if a", "expected a number", 0),
-    ("true", "a condition stands where a size is needed", 0),
+    ("true", "expected a size, got a condition", 0),
     ("x.1", r"unexpected '\.' \(write unusual names in backticks\)", 1),
     ("0.5*H", "unexpected '.'", 1),
     ("a::b", "unexpected ':'", 1),
@@ -232,10 +232,10 @@ ERRORS = [
     ("floor(a/0)", "division by zero", 7),
     ("floor(a/2 == 1)", r"\(a\)/\(2\) is not an integer", 10),
     ("floor(max(a/b, c))", r"\(a\)/\(b\) is not an integer", 6),
-    ("a == b", "a condition stands where a size is needed", 0),
-    ("1 + (a == b)", "a condition stands where a size is needed", 2),
-    ("a + not b", "a size stands where a condition is needed", 4),
-    ("max(a, true)", "a condition stands where a size is needed", 0),
+    ("a == b", "expected a size, got a condition", 0),
+    ("1 + (a == b)", "expected a size, got a condition", 2),
+    ("a + not b", "expected a condition, got a size", 4),
+    ("max(a, true)", "expected a size, got a condition", 0),
 ]
 
 
@@ -248,9 +248,9 @@ def test_errors_say_what_and_where(text, problem, position):
 
 
 def test_errors_of_conditions():
-    with pytest.raises(DimSyntaxError, match="a size stands where a condition is needed"):
+    with pytest.raises(DimSyntaxError, match="expected a condition, got a size"):
         parse_cond("a + b")
-    with pytest.raises(DimSyntaxError, match="a size stands where a condition is needed"):
+    with pytest.raises(DimSyntaxError, match="expected a condition, got a size"):
         parse_cond("a and b == 1")
 
 

@@ -106,15 +106,15 @@ def test_stripped_weights_have_no_array() -> None:
     [
         (
             TensorProto(data_type=TensorProto.INT64, dims=[2], raw_data=b"x" * 12),
-            "tensor 'w' holds 12 bytes of raw_data, but its type and dims [2] ask for 16",
+            "tensor 'w' holds 12 bytes of raw_data, but its type and dims [2] require 16",
         ),
         (
             TensorProto(data_type=TensorProto.INT64, dims=[2], int64_data=[1, 2, 3]),
-            "tensor 'w' does not hold the 2 elements that its dims [2] ask for",
+            "tensor 'w' does not hold the 2 elements that its dims [2] require",
         ),
         (
             TensorProto(data_type=TensorProto.STRING, dims=[2], string_data=[b"a"]),
-            "tensor 'w' holds 1 strings, but its dims [2] ask for 2",
+            "tensor 'w' holds 1 strings, but its dims [2] require 2",
         ),
     ],
 )

@@ -48,5 +48,5 @@ def test_a_model_without_devices() -> None:
         '<ir_version: 8, opset_import: ["": 18]> g (float[N] x) => (y) { y = Relu(x) }'
     )
     assert ss.devices(model) == {}
-    with pytest.raises(ValueError, match="there are none"):
+    with pytest.raises(ValueError, match="the model has none"):
         ss.devices(model, "two")

@@ -97,7 +97,7 @@ def test_programs_that_give_something_else() -> None:
     class Program:
         model_proto = "text"
 
-    assert message(Program()).endswith("gave str where an onnx.ModelProto was due")
+    assert message(Program()).endswith("gave str, expected an onnx.ModelProto")
 
 
 def test_proto_without_graph() -> None:
