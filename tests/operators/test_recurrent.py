@@ -100,7 +100,7 @@ def test_lengths_of_no_sequences_exceed_nothing() -> None:
         y = RNN<hidden_size=4>(x, w, r, , lens)"""
     model = text("float[S, B, 3] x, float[1, 4, 3] w, float[1, 4, 4] r", f"{_NUMBERS} {nodes}")
     analysis = agrees(model, S=(0, 1, 2), B=(0, 1, 2))
-    assert str(analysis.contract) == "B == 0 or S >= 1"
+    assert [str(t) for t in analysis.contract] == ["B == 0 or S >= 1"]
 
 
 _NUMBERS = "one = Constant<value_ints=[1]>() two = Constant<value_ints=[2]>()"

@@ -8,7 +8,7 @@ import onnx.parser
 import pytest
 
 import shapesolve
-from shapesolve.lower import speculate
+from shapesolve.lower import scopes
 from shapesolve.lower.state import LoweringState
 from shapesolve.lower.walk import Walk
 from shapesolve.operators import control
@@ -53,7 +53,7 @@ def test_a_trial_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     @contextmanager
     def watched(walk: Walk) -> Iterator[None]:
         before = snapshot(walk)
-        with speculate.rehearsal(walk):
+        with scopes.rehearsal(walk):
             yield
             during = snapshot(walk)
         assert snapshot(walk) == before

@@ -86,7 +86,7 @@ class _Search:
 
     def __init__(self, conds: Sequence[Cond], engine: Engine) -> None:
         self.held, self.engine = list(conds), engine
-        self.left = budget.MAX_QUERIES
+        self.left = budget.MAX_CHEAP_ASKED  # size of the conditions in all searches
         self.sizes = SizeFinder(self.held, engine).some() if conds else {}
 
     def allows(self, conds: Iterable[Cond]) -> bool:
@@ -110,7 +110,7 @@ class _Search:
         start = {**dict.fromkeys(sorted(names), 1), **self.sizes}
         if all(c.evaluate(start) for c in new):
             return start
+        self.left -= sum(c.size for c in (*self.held, *new))
         if self.left <= 0:
             return None
-        self.left -= 1
         return SizeFinder([*self.held, *new], self.engine).near(start)
