@@ -30,8 +30,8 @@ def devices(model: Any, configuration: str = "") -> dict[str, tuple[int, ...]]:
     read = read_model(model)
     names = [c.name for c in read.proto.configuration]
     if configuration and configuration not in names:
-        known = f"expected one of: {', '.join(names)}" if names else "the model has none"
-        raise ValueError(f"unknown device configuration {configuration!r}; {known}")
+        hint = f"expected one of: {', '.join(names)}" if names else "the model has none"
+        raise ValueError(f"unknown device configuration {configuration!r}; {hint}")
     wanted = configuration or next(iter(names), "")
     found: dict[str, tuple[int, ...]] = {}
     for node in read.graph.nodes if wanted else ():
