@@ -18,7 +18,7 @@ from ..propagate.constraint import Site
 from .baked import Baked, Stored, numbers_of
 from .failure import Failure, sides, stored_side, stored_text
 from .finding import Finding
-from .operands import sides_of
+from .operands import input_sites, sides_of, sites_of
 from .repair import Repair, Repairs
 from .rows import Rows
 from .sample import Sample, Samples, Sizes
@@ -140,9 +140,8 @@ class _Restrictions:
         if one is not None:
             rule = stored_text(one, entry, self.lowered)
             behind = behind or Site(one.source.tensor, one.source.axis)
-        elif constant is not None and not constant.data and (size := self._size_in(constant, cause.cond)):
-            rule = size
-            behind = behind or constant.site
+        elif (table := self._table(entry, constant, cause.cond)) is not None:
+            rule, behind = table[1], behind or table[0]
         elif "max(" in rule:
             rule = origin.rule
         named = self.baked.named(constant, cause.cond)
@@ -181,11 +180,19 @@ class _Restrictions:
             if node is not None and held and (constant is None or constant.data or node is not entry.node):
                 yield f"{prefix}{node.label}'s target {held}"
 
-    def _size_in(self, constant: Stored, cond: Cond) -> str:
-        """Text of the size of a stored tensor that is a number in the condition; empty if there is none."""
-        shape, numbers = self.lowered.shapes.get(constant.tensor) or (), numbers_of(cond)
-        axis = next((k for k, d in enumerate(shape) if not d.terms and d.const in numbers), None)
-        return "" if axis is None else f"{constant.tensor} has size {shape[axis]} on axis {axis}"
+    def _table(self, entry: Entry, constant: Stored | None, cond: Cond) -> tuple[Site, str] | None:
+        """The stored tensor that has a number of the condition as a size, such as a table of positions, with a text."""
+        numbers = numbers_of(cond)
+        read = [] if constant is None or constant.data else [constant.tensor]
+        for site in sites_of(entry, self.lowered):
+            for link in self.baked.tracer.links(site):
+                given = () if link.node is None else input_sites(link.node, link.prefix, self.lowered)
+                read += [s.tensor for s in given if not s.data and self.lowered.is_stored(s.tensor)]
+        for tensor in read:
+            for axis, d in enumerate(self.lowered.shapes.get(tensor) or ()):
+                if not d.terms and d.const in numbers:
+                    return Site(tensor, axis), f"{tensor} has size {d} on axis {axis}"
+        return None
 
     def _made(self, entry: Entry, sizes: Sizes, names: Sequence[str]) -> tuple[str, ...]:
         """A sentence on what the node that computes the size makes at sizes that run, if it merges sizes."""
