@@ -151,7 +151,7 @@ DIFFERENCES: dict[str, Difference] = {
         " with antialias); linear takes 2 to 5 axes, cubic 2 or 4",
     ),
     "concat-empty": Difference(
-        "Concat",
+        "Concat, ConcatFromSequence",
         "sizes on the other axes are equal",
         "sizes of an input without elements are not looked at when the model is run; that is followed for inputs that are"
         " known to be empty, others must agree",

@@ -54,7 +54,8 @@ class Tensor:
 class Sequence:
     """A sequence of tensors. It has the join of all elements, the length, and the elements when known one by one.
 
-    `parts` is the axis, its size, and the size of a part, if the elements are the parts of a tensor (the last may be smaller).
+    `parts` is an axis, its size, and the size of a part, if the elements are the parts of a tensor (the last may be smaller),
+    and then the sizes of elements that were inserted.
     """
 
     __slots__ = ("elem", "items", "length", "parts")
@@ -64,7 +65,7 @@ class Sequence:
         elem: Known | None,
         length: Dim | None = None,
         items: tuple[Known, ...] | None = None,
-        parts: tuple[int, Dim, Dim] | None = None,
+        parts: tuple[int, tuple[Dim, ...]] | None = None,
     ) -> None:
         self.elem, self.length, self.items, self.parts = elem, length, items, parts
 
@@ -73,7 +74,7 @@ class Sequence:
         """Names of all symbols in it."""
         own = _NO_NAMES if self.length is None else self.length.free
         if self.parts is not None:
-            own = own | self.parts[1].free | self.parts[2].free
+            own = own.union(*[d.free for d in self.parts[1]])
         return own.union(*[k.free for k in (self.elem, *(self.items or ())) if k is not None])
 
 
@@ -164,9 +165,8 @@ class Interner:
             same = items is None or all(a is b for a, b in zip(items, known.items or (), strict=True))
             parts = known.parts
             if parts is not None:
-                axis, size, part = parts
-                parts = axis, dim(size), dim(part)
-                same = same and parts[1] is size and parts[2] is part
+                parts = parts[0], tuple([dim(d) for d in parts[1]])
+                same = same and known.parts == parts
             if same and elem is known.elem and length is known.length:
                 return known
             return Sequence(elem, length, items, parts)

@@ -107,8 +107,10 @@ def insert(op: Op) -> Known:
         if 0 <= k <= len(seq.items):
             return _of_items(op, (*seq.items[:k], new, *seq.items[k:]))
     is_empty = seq.length is not None and seq.length.value == 0
-    elem = new if is_empty else common(op, (seq.elem, new))
-    return Sequence(elem, None if seq.length is None else seq.length + 1)
+    elem, parts = new if is_empty else common(op, (seq.elem, new)), None
+    if seq.parts is not None and isinstance(new, Tensor) and new.shape and len(new.shape) > seq.parts[0]:
+        parts = seq.parts[0], (*seq.parts[1], new.shape[seq.parts[0]])
+    return Sequence(elem, None if seq.length is None else seq.length + 1, parts=parts)
 
 
 # https://onnx.ai/onnx/operators/onnx__SequenceErase.html
@@ -141,7 +143,9 @@ def at(op: Op) -> Known | None:
         and position is not None
         and isinstance(found, Tensor)
     ):
-        axis, size, part = seq.parts
+        axis, (size, part, *more) = seq.parts
+        if more:
+            return found
         start = part * position if position >= 0 else (seq.length + position) * part
         if found.shape is not None:
             return op.out(found.shape.with_dim(axis, minimum(part, size - start)), found.dtype)
@@ -218,9 +222,8 @@ def _chunks(op: Op, axis: int, size: Dim, part: Callable[[Dim], Tensor]) -> Sequ
     if chunk.value is not None and size.value is not None and n.const <= MAX_ITEMS:
         rest = [min(chunk.const, size.const - k * chunk.const) for k in range(n.const)]
         return _of_items(op, tuple(part(constant(d)) for d in rest), op.dtype(0))
-    if exact_quotient(size, chunk) is not None:
-        return Sequence(part(chunk), n)
-    return Sequence(part(OPEN), n, parts=(axis, size, chunk))
+    whole = exact_quotient(size, chunk) is not None
+    return Sequence(part(chunk if whole else OPEN), n, parts=(axis, (size, chunk)))
 
 
 def _concat_axes(op: Op, _: Outputs) -> Links:
@@ -267,12 +270,13 @@ def _concat_unknown(op: Op, seq: Sequence, axis: int, stacks: bool) -> Known | N
     dims = []
     shape = list(elem.shape)
     if seq.parts is not None:
-        axis, size, part = seq.parts
+        axis, (size, part, *more) = seq.parts
         if not stacks and axis == k:
-            return op.out(elem.shape.with_dim(axis, size), elem.dtype)
-        even = any_of((eq(size % part, 0), le(size, part), lt(part, 1)))
-        op.require(even, JOIN_ELEMENTS, (0, None))
-        shape[axis] = minimum(size, part)
+            return op.out(elem.shape.with_dim(axis, total((size, *more))), elem.dtype)
+        op.require(any_of((eq(size % part, 0), le(size, part), lt(part, 1))), JOIN_ELEMENTS, (0, None))
+        for d in more:
+            op.require(any_of((eq(d, minimum(size, part)), eq(size, 0))), JOIN_ELEMENTS, (0, None))
+        shape[axis] = more[0] if more else minimum(size, part) if shape[axis] is OPEN else shape[axis]
     for i, d in enumerate(shape):
         if not stacks and i == k:
             dims.append(op.fresh("the sum of sizes of a sequence") if d is OPEN else d * n)
