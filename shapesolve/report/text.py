@@ -200,6 +200,11 @@ def _form_lines(
     terms = contract.terms if exact else contract.usual.terms
     if not terms:
         yield line(start, f"{case}: {contract.nothing}" if case else contract.nothing)
+        if limit is None and contract.terms:
+            texts = ", ".join(t.text for t in contract.terms[:MAX_NAMES])
+            first = contract.terms[0]
+            needed = _needed_by(first.nodes) or _declared_by(first)
+            yield line(_INDENT, ("dim", f"empty inputs fail: {texts}   {needed}"))
         return
     scope = () if exact else contract.usual.scope
     limited = f"{heading(scope)} ({_others(scope)}: --exact)" if scope else "input sizes must satisfy"
