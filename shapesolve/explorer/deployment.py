@@ -14,6 +14,7 @@ from ..deploy.sizes import NoSizes, Sizes
 from ..explain.limits import MAX_LINES
 from ..expr import ge, symbol
 from ..expr.cond import has_value
+from ..propagate.budget import MAX_CHEAP_ASKED
 from ..solve.search import Contradiction, find_model
 from ..solve.sizes import distinct
 from .expressions import Expressions
@@ -90,8 +91,11 @@ def deployment_of(analysis: Analysis) -> Deployment | None:
         return None
     names = tuple(name for name in analysis.symbols if name not in analysis._solved.fixed_sizes)
     usual = {name: size for name, size in sample_sizes(analysis).items() if name in names}
+    small = (
+        sum(t.cond.size for t in analysis.contract) <= MAX_CHEAP_ASKED
+    )  # each size that is tried costs as much
     try:
-        found = enumerate_sizes(analysis, MAX_LINES // 2) if names else []
+        found = enumerate_sizes(analysis, MAX_LINES // 2) if names and small else []
     except NoSizes:
         found = []
     profiles = _profiles(analysis, usual) if found else ()

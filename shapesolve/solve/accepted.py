@@ -1,8 +1,9 @@
 """`Accepted`: the input sizes that a model accepts, as conditions on input symbols.
 
-What nodes, assumptions and users state is projected onto the names of the inputs: a size that only data decides may be
-any that satisfies what is stated of it. `check_inputs`, the contract, what is generated from it, `evaluate` and the
-explorer are views of this.
+The conditions of nodes, assumptions, and users are projected onto the input names: a data-dependent size may have any
+value that
+satisfies its conditions. `check_inputs`, the contract, generated checkers, `evaluate`, and the explorer are views of
+this.
 """
 
 from __future__ import annotations
@@ -39,11 +40,13 @@ Numbers = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """Conditions on input symbols that hold exactly at accepted sizes, each with its constraints' numbers. The model
-    runs if and only if all hold.
+    """Conditions on the input symbols, with the indices of the constraints behind each. The model accepts exactly the
+    sizes that satisfy all of
+    them.
 
-    `derived` are sizes that have a name because they are too large to write out, in terms of inputs and of those before.
-    `internal` are conditions that speak of data and exclude no size by themselves.
+    `derived` are sizes that are too large to write out and therefore have a name, in terms of inputs and of earlier
+    names. `internal` are
+    conditions on data that exclude no size by themselves.
     """
 
     conds: Mapping[Cond, Numbers]
@@ -121,7 +124,7 @@ class _Projection:
                     # sizes that a definition gives depend on the conditions that follow from them
                     numbers = (*numbers, *self.facts.why(replaced))
                 _add(found, now, numbers)
-        for name in (*used, *self.derived):  # what replaces a size is one, too
+        for name in (*used, *self.derived):  # the replacement of a size is a size too
             cond = ge(forms[name][0] if name in forms else self.derived[name], 0)
             if (
                 self.facts.symbols[name].lo is not None
@@ -132,8 +135,8 @@ class _Projection:
         return found
 
     def _forms(self, names: Iterable[str]) -> dict[str, tuple[Dim, set[str]]]:
-        """The facts' expression of each generated symbol, and the symbols substituted in it. What is large becomes
-        `derived`.
+        """Return the facts' expression of each generated symbol, and the symbols substituted in it. Large expressions
+        become `derived`.
         """
         known = {n: to for n, to in self.facts.substitution.items() if n not in self.inputs}
         forms: dict[str, tuple[Dim, set[str]]] = {}
@@ -160,13 +163,13 @@ class _Projection:
                 self.inputs |= {name}
         return forms
 
-    # ------------------------------------------------------------------ sizes that data decide
+    # ------------------------------------------------------------------ data-dependent sizes
 
     def _group(self, conds: dict[Cond, Numbers], own: dict[Cond, Numbers]) -> None:
         """Adds conditions on inputs that follow from several conditions with common generated symbols."""
         left: dict[Cond, Numbers] = {}
         about: dict[str, dict[Cond, None]] = {}
-        expressed: list[str] = []  # symbols that an equality with nothing but inputs may say
+        expressed: list[str] = []  # symbols that an equality over inputs alone may define
 
         def add(cond: Cond, numbers: Numbers) -> None:
             _add(left, cond, numbers)
@@ -181,7 +184,7 @@ class _Projection:
         names = dict.fromkeys(sorted(sorted(about), key=lambda n: len(about[n])))
         large = sum(c.size for c in left) > budget.MAX_PROJECTED
         while names:
-            # where there is much, what replaces a symbol must not grow: first those that inputs express
+            # replacements must not grow: first eliminate the symbols that inputs express
             while large and expressed and expressed[-1] not in names:
                 expressed.pop()
             name = expressed.pop() if large and expressed else next(iter(names))
@@ -281,7 +284,7 @@ def _by_small_cases(x: Dim, name: str, conds: Mapping[Cond, Numbers]) -> dict[Co
 
 
 def _values(x: Dim, conds: Collection[Cond]) -> range:
-    """All values of a symbol, if these are few; else an empty range."""
+    """Return all values of a symbol if there are few, otherwise an empty range."""
     tops = [c.args[0].const for c in conds if c.kind == ">=" and c.args[0] + x is constant(c.args[0].const)]
     if not tops or x.lo is None or min(tops) - x.lo >= budget.MAX_CASES:
         return range(0)

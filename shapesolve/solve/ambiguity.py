@@ -55,7 +55,7 @@ def find_stale_shapes(
 
 
 def sharing_memory(stale: Iterable[StaleShape], outputs: Collection[str]) -> list[StaleShape]:
-    """Stale shapes of tensors whose memory onnxruntime shares with others. Graph outputs have memory of their own."""
+    """Return stale shapes of tensors whose memory onnxruntime shares. Graph outputs have their own memory."""
     return [d for d in stale if any(site.tensor not in outputs for site in d.sites)]
 
 
@@ -104,10 +104,11 @@ def find_ambiguities(
     *,
     strict: bool = False,
 ) -> tuple[Ambiguity, ...]:
-    """The broadcast pairs that the constraints leave undecided, one per distinct pair, in graph order.
+    """Return the broadcast pairs that the constraints leave undecided, one per distinct pair, in graph order.
 
-    A size against a constant gives the constant either way; it is listed only when `strict`. A pair that each case of an
-    earlier one settles is not listed: its nodes stand with those of that one.
+    A size against a constant gives the constant either way; it is only listed if `strict`. A pair that is decided in
+    each case of an
+    earlier pair is not listed; its nodes are added to that pair.
     """
     residue, engine = Residue(facts, constraints), Engine(rlimit)
     examples = _Examples(residue)

@@ -18,9 +18,7 @@ if TYPE_CHECKING:
 
 
 class Reason(NamedTuple):
-    """Reason why a symbol has one size: an assumption in words, and the constraints behind it. The assumption is None when the
-    size is forced.
-    """
+    """Reason for the only size of a symbol: an assumption (None if the size is forced) and the constraints behind it."""
 
     assumption: str | None
     constraints: tuple[Constraint, ...]
@@ -69,7 +67,7 @@ class Bindings(Mapping[str, int]):
             self._assumed[name] = assumed
 
     def _granted(self, numbers: Iterable[int]) -> tuple[str, ...]:
-        """Texts of the assumptions among these constraints."""
+        """Return the assumptions among these constraints, as strings."""
         stated = self._residue.constraints
         found = [n for n in sorted(numbers) if stated.rows[n].role == "assumption"]
         return tuple(dict.fromkeys(stated.numbered(n).assumption for n in found))
@@ -81,7 +79,7 @@ class Bindings(Mapping[str, int]):
             bound = sorted(n for n in c.free if n in self._sizes)
             try:
                 now = c.subs({n: self._sizes[n] for n in bound}) if bound else c
-            except ZeroDivisionError:  # it says nothing where it has no value
+            except ZeroDivisionError:  # a condition without a value implies nothing
                 continue
             if len(now.free) == 1:
                 (name,) = now.free
@@ -158,7 +156,7 @@ class Bindings(Mapping[str, int]):
 
     @property
     def assumed(self) -> Mapping[str, str]:
-        """The bindings that depend on an assumption: symbol -> assumption in words."""
+        """Bindings that depend on an assumption, by symbol."""
         return {name: " and ".join(texts) for name, texts in sorted(self._assumed.items())}
 
     def __repr__(self) -> str:
@@ -170,7 +168,7 @@ def _bindings(
     assumed: dict[str, tuple[str, ...]],
     causes: Mapping[str, tuple[Constraint, ...]],
 ) -> Bindings:
-    """Restores pickled bindings from sizes, assumptions, and the constraints behind each."""
+    """Restore pickled bindings."""
     made = Bindings.__new__(Bindings)
     made._sizes, made._assumed = sizes, assumed
     made._constraints = ConstraintSet(tuple(c for found in causes.values() for c in found))
@@ -182,7 +180,7 @@ def _bindings(
 
 
 def listed_sizes(c: Cond, name: str) -> set[int] | None:
-    """The sizes that a condition on one symbol allows, if it is a list of sizes; else None."""
+    """Return the sizes that a condition on one symbol allows, or None if it is not a list of sizes."""
     if c.kind == "==":
         solved = c.solved()
         if solved is not None and solved[0] == name and solved[1].value is not None:

@@ -1,7 +1,8 @@
-"""Case splits of queries, without Z3. Cases are alternatives, known products, symbols with few sizes.
+"""Case splits of queries, without Z3: over alternatives, known products, and symbols with few sizes.
 
-In each case the facts simplify the rest. A case ends where the facts, linear elimination or the table of a single symbol
-contradict, or where only conditions on single symbols are left, whose least solutions are a model.
+Facts simplify the rest of each case. A case ends if the facts, linear elimination, or the table of a single symbol
+find a contradiction,
+or if only conditions on single symbols are left, whose smallest solutions are a model.
 """
 
 from __future__ import annotations
@@ -19,10 +20,12 @@ from .search import Contradiction, Model, learned, satisfies, symbol_of
 
 
 def decide(conds: Sequence[Cond], residue: Residue, regular: Regular) -> Model | None:
-    """Searches sizes at which all `conds` hold, by case splits; None if undecided. `residue` is what the facts leave of them,
-    `regular` is kept from query to query.
+    """Search for sizes at which all `conds` hold, by case splits; None if undecided.
 
-    Raises `Contradiction` when there are none.
+    `residue` holds the conditions after simplification by facts; `regular` is kept between queries.
+
+    Raises:
+        Contradiction: If there are none.
     """
     names = frozenset[str]().union(*(c.free for c in conds))
     model = _Cases(regular).model(residue, names)
@@ -72,7 +75,7 @@ class _Cases:
             return self._tried(branches, conds) if len(branches) <= self.cases else None
         try:
             return self._tried(_guesses(several, facts), conds)
-        except Contradiction:  # wrong guesses say nothing
+        except Contradiction:  # a wrong guess implies nothing
             return None
 
     def _paired(

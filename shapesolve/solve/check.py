@@ -59,7 +59,7 @@ class Checker:
             for name in cond.free:
                 self._about.setdefault(name, []).append(number)
         self._found: dict[tuple[int | None, ...], list[tuple[int, Cond, Sequence[int]]]] = {}
-        self._last: tuple[int | None, ...] | None = None  # of those in `_found`
+        self._last: tuple[int | None, ...] | None = None  # keys of `_found`
 
     @property
     def conditions(self) -> list[Cond]:
@@ -107,7 +107,7 @@ class Checker:
     def _find(
         self, sizes: Mapping[str, int], tests: Iterable[tuple[Test, Cond, Sequence[int]]]
     ) -> list[tuple[int, Cond, Sequence[int]]]:
-        sizes = dict(sizes)  # compiled parts remember their values by the identity of what they were given
+        sizes = dict(sizes)  # compiled parts cache their values by the identity of their arguments
         found: list[tuple[int, Cond, Sequence[int]]] = []
         for test, cond, numbers in tests:
             try:

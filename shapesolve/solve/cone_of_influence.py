@@ -24,7 +24,7 @@ def by_symbol(conds: Iterable[Cond]) -> dict[str, list[Cond]]:
 
 
 def cone(names: Iterable[str], conds: Iterable[Cond]) -> list[Cond]:
-    """Cone of influence: those of `conds` connected to the symbols `names`, directly or through others."""
+    """Return the cone of influence: the `conds` connected to the symbols `names`, directly or through others."""
     return reached(names, by_symbol(conds))
 
 
@@ -90,7 +90,7 @@ def legal_broadcasts(conds: Iterable[Cond]) -> list[Cond]:
     return [_legal(a, b) for a, b in dict.fromkeys(pairs)]
 
 
-#: every question about the same sizes asks it again
+#: cached: every query about the same sizes needs it
 _legal = lru_cache(maxsize=1024)(compatible)
 
 
@@ -98,7 +98,7 @@ def _broadcasts(conds: Iterable[Cond]) -> dict[Atom, None]:
     return dict.fromkeys(a for c in conds for a in _broadcasts_in(c))
 
 
-@lru_cache(maxsize=4096)  # every question about a large condition would walk it again
+@lru_cache(maxsize=4096)  # cached: every query about a large condition would walk it again
 def _broadcasts_in(cond: Cond) -> tuple[Atom, ...]:
     return tuple([a for a in atoms_of(cond) if a.kind == "broadcast"])
 

@@ -1,10 +1,10 @@
-"""`Engine`: decides conditions, with Z3 where nothing cheaper does; the only module with Z3's options. It turns
-questions about conditions into verdicts.
+"""`Engine`: decides conditions, using Z3 only if nothing cheaper does. This is the only module with Z3's options.
 
-Each query runs in a fresh private context over nothing but the conditions connected to it, in canonical
-order, under a resource limit: a verdict depends on the question alone. What Z3 cannot answer is an `unknown`,
-never a guess, and a model is believed only after evaluation. Z3 is asked, and imported, only for questions that a
-search of small sizes and a division into cases leave open.
+Each query runs in a fresh private context over the connected conditions, in canonical order, under a resource limit,
+so a verdict
+depends only on the query. If Z3 has no answer, the verdict is `unknown`, never a guess; models are checked by
+evaluation. Z3 is only
+imported for queries that small sizes and case splits leave open.
 """
 
 from __future__ import annotations
@@ -73,12 +73,13 @@ _TOO_MANY = "too many questions of this kind were asked"
 
 
 class Engine:
-    """Decides conditions. `rlimit` is Z3's budget per query; with ``shortcuts=False`` Z3 alone answers.
+    """Decides conditions. `rlimit` is Z3's budget per query; with `shortcuts=False`, only Z3 answers.
 
-    Broadcasts in the conditions are taken to be legal, since the nodes that make them require it (where that must not be taken
-    for granted, `Plainly` writes conditions before they are asked about). `certain` says which of the conditions that make a
-    broadcast legal hold for all inputs: a node inside a branch requires nothing where it does not run. `effort` counts what is
-    asked, of several engines together where they share it.
+    Broadcasts in the conditions are assumed to be legal, since the nodes behind them require it (if that cannot be
+    assumed, expand them with
+    `Plainly` first). `certain` tells which legality conditions hold for all inputs: a node inside a branch requires
+    nothing if the branch
+    does not run. `effort` counts queries and can be shared by several engines.
     """
 
     def __init__(
@@ -94,20 +95,20 @@ class Engine:
         self.certain = certain
         self.queries = 0
         self._failures = 0
-        self._work = 0  # size of the conditions in cheap questions so far
-        self._asked = 0  # size of the conditions in those of them that Z3 was asked
+        self._work = 0  # size of the conditions in cheap queries so far
+        self._asked = 0  # size of those that reached Z3
         self._memo: dict[tuple[Cond, ...], Answer] = {}
         self._regular = Regular()
-        #: what the facts leave of questions that were answered with no
+        #: simplified conditions of queries that were refuted
         self._refuted: set[frozenset[Cond]] = set()
         self._cores: dict[tuple[Cond, ...], tuple[int, ...] | None] = {}
 
-    # ------------------------------------------------------------------ questions
+    # ------------------------------------------------------------------ queries
 
     def entails(self, goal: Cond, given: Iterable[Cond] = (), *, cheap: bool = False) -> Verdict:
-        """Verdict on whether `goal` holds (and has a value) wherever all of `given` hold.
+        """Decide whether `goal` holds (and has a value) wherever all of `given` hold.
 
-        A `cheap` question is one whose answer is only nice to have; sizes that refute its goal are any that are at hand.
+        A `cheap` query may be answered with unknown earlier, and its counterexample may be any that is at hand.
         """
         if goal.is_true:
             return Verdict("proved")
@@ -142,10 +143,9 @@ class Engine:
         return unknown or Answer("sat", model)
 
     def core(self, conds: Sequence[Cond]) -> tuple[int, ...] | None:
-        """Indices of a minimal set of `conds` that cannot hold together; None when no contradiction is
-        proved.
+        """Return the indices of a minimal set of `conds` that contradict each other; None if no contradiction is proved.
 
-        Minimal as far as the budget goes: without any one of them there is a model, or Z3 does not know.
+        Minimal within the budget: without any one of them, there is a model or Z3 does not know.
         """
         key = tuple(conds)
         if key not in self._cores:
@@ -153,7 +153,7 @@ class Engine:
         return self._cores[key]
 
     def model(self, conds: Sequence[Cond]) -> Model | None:
-        """Small sizes at which all `conds` hold, or None when there are none (or none were found)."""
+        """Return small sizes at which all `conds` hold; None if there are none, or none were found."""
         return self.satisfiable(conds).model
 
     def bounds(self, dim: Dim, given: Sequence[Cond]) -> tuple[int | None, int | None]:
@@ -277,14 +277,14 @@ class Engine:
         kept = self._some_core(conds)
         if kept is None:
             return None
-        for i in reversed(kept):  # what comes first is where a reader starts: try to drop the last first
+        for i in reversed(kept):  # readers start at the beginning: try to drop the last first
             fewer = [j for j in kept if j != i]
             if self.satisfiable([conds[j] for j in fewer]).unsat:
                 kept = fewer
         return tuple(kept)
 
     def _some_core(self, conds: tuple[Cond, ...]) -> list[int] | None:
-        """Indices of contradictory conditions: Z3's tracked ones, else a whole group; None if none is found."""
+        """Return indices of contradictory conditions: Z3's tracked ones, otherwise a whole group; None if none is found."""
         everything = list(range(len(conds)))
         for group in components(conds):
             if self._component(group, False).unsat:
@@ -306,9 +306,9 @@ class Engine:
         return everything
 
     def _extremum(self, dim: Dim, given: Sequence[Cond]) -> int | None:
-        """The proved least value of `dim` where `given` hold; None if unbounded or not found.
+        """Return the proved minimum of `dim` where `given` hold; None if it is unbounded or not found.
 
-        Found by questions of which each has a budget: Z3's own optimizer heeds none.
+        It is found by queries with a budget each, since Z3's own optimizer ignores budgets.
         """
         near = cone(dim.free, given)
         probe = Engine(self.rlimit, shortcuts=self.shortcuts, certain=self.certain)
@@ -338,7 +338,7 @@ def limited(solver: Any, limit: int) -> Any:
     """The solver with a resource limit, counted as in `budget.RLIMIT`. It ends without an answer beyond."""
     solver.set("rlimit", max(limit, 1))
     solver.set("timeout", budget.TIMEOUT_MS)
-    # Python's own handler raises KeyboardInterrupt when the question ends; Z3's would answer "canceled".
+    # Python's own handler raises KeyboardInterrupt when the query ends; Z3's would answer "canceled".
     solver.set("ctrl_c", False)
     # Bases of products of five sizes and more grow for minutes, and while they do neither limit is looked at.
     solver.set("arith.nl.grobner", False)
@@ -360,8 +360,8 @@ class Options(NamedTuple):
     core: bool
 
 
-#: The core answers nearly all questions, by a count of work alone. What Z3 chooses for integers that are multiplied turns them
-#: into bits first, which may take a hundred times as long, and proves more of divisibility.
+#: The core solver answers nearly all queries within a work count. The tactic that Z3 chooses for integer products
+#: converts them to bits first, which can take a hundred times as long but proves more about divisibility.
 _CHEAP_OPTIONS = (Options(True, True), Options(False, True))
 _ALL_OPTIONS = (Options(True, True), Options(True, False), Options(False, False))
 

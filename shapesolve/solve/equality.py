@@ -33,7 +33,7 @@ class Equality:
 
 
 class Equalities(Sequence[Equality]):
-    """The classes of provably equal dims, in a stable order; `same_bytes` has those of whole tensors."""
+    """Classes of provably equal dims, in a stable order; `same_bytes` has those of whole tensors."""
 
     def __init__(
         self, classes: Sequence[Equality], same_bytes: Callable[[], tuple[tuple[str, ...], ...]]

@@ -1,10 +1,11 @@
 # compiled: see CONTRIBUTING.md
-"""Exact decision of conditions on one symbol: expressions become linear per remainder of a period. Beyond some size
-their truth repeats; up to there a table gives it.
+"""Exact decision of conditions on one symbol: expressions become linear per remainder of a period.
 
-Along each remainder of a common multiple of the divisors, an expression of quotients by constants, choices and maxima of
-one symbol is linear from some size on. Where that is worked out, a finite table is the whole truth. The remainders of a
-polynomial repeat, too, though it grows faster than any line.
+For each remainder of a common multiple of the divisors, an expression of quotients by constants, choices, and maxima
+of one symbol is
+linear beyond some size. From there on its truth repeats, so a finite table is exact. The remainders of a polynomial
+repeat too,
+although it grows faster than linearly.
 """
 
 from __future__ import annotations
@@ -78,9 +79,10 @@ class Regular:
         return bool(np.array_equal(first, second))
 
     def values(self, dim: Dim, conds: Sequence[Cond], name: str) -> tuple[Sizes, Any, Fraction] | None:
-        """Sizes at which `conds` hold, the values of `dim` there, and its eventual growth with the size. The sizes go up to
-        where everything has repeated twice. None when the conditions or the dim are of another kind or the table would be too
-        long.
+        """Return the sizes at which `conds` hold, the values of `dim` there, and its eventual growth.
+
+        The sizes extend until everything has repeated twice. Returns None for unsupported conditions, or if the table
+        would be too long.
         """
         try:
             truths = [self.truth(c) for c in conds]
@@ -239,7 +241,7 @@ def _common(*periods: int) -> int:
 
 
 def _spread(value: _EventualValue, period: int) -> _EventualValue:
-    """The same value with a period that is a multiple of its own."""
+    """Return the same value with a multiple of its period."""
     times = period // len(value.base)
     if times == 1:
         return value

@@ -41,13 +41,13 @@ class Program:
     """A checker of sizes or input shapes, or a function that computes output shapes.
 
     Attributes:
-        parameters: symbols whose sizes are given.
-        places: symbols that stand for the size of an input on an axis.
-        ranks: how many axes each input has that is checked.
-        others: inputs of which nothing is known, and which may have any shape.
-        steps: in order; a condition speaks of symbols that are defined before it.
-        limits: what is left out, in words; empty where nothing is.
-        outputs: shapes of outputs over the symbols that are defined.
+        parameters: Symbols whose sizes are given.
+        places: Symbols for the size of an input axis.
+        ranks: Rank of each input that is checked.
+        others: Inputs that may have any shape.
+        steps: Definitions and checks, in order; a condition only uses earlier symbols.
+        limits: Description of what is not checked; empty if nothing.
+        outputs: Output shapes over the defined symbols.
     """
 
     parameters: tuple[str, ...]

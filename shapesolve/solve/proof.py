@@ -1,8 +1,8 @@
-"""Proofs that something holds for every input that the model accepts.
+"""Proofs that a condition holds for every input that the model accepts.
 
-Who is asked, in order: the canonical form, the facts, a few evaluations (to refute), Z3 without assumptions,
-Z3 with them. A proof names the assumptions it used and the constraints behind it; a refutation carries sizes
-that were checked.
+Tried in order: the canonical form, the facts, a few evaluations (to refute), Z3 without assumptions, and Z3 with
+them. A proof names its
+assumptions and the constraints behind it; a refutation has sizes that were checked.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from .search import Effort
 
 @dataclass(frozen=True, slots=True)
 class Assumption:
-    """A condition that a proof may assume if it needs it, and then names.
+    """A condition that a proof may assume and then names.
 
-    `usual`: not stated by the user, but true of most inputs.
+    `usual` marks conditions that the user did not give but that hold for most inputs.
     """
 
     text: str
@@ -52,10 +52,10 @@ Sides = tuple[Dim, str, Dim]
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """Result of a proof: `Proved`, `Refuted` or `Unknown`. True only when proved without an assumption.
+    """Result of a proof: `Proved`, `Refuted`, or `Unknown`. Only a proof without assumptions is true.
 
-    `assumptions` are those that a proof rests on, in words; `core` the constraints that it follows from. Both
-    are empty for other answers.
+    `assumptions` are the assumptions of a proof, as strings; `core` the constraints that imply it. Both are empty
+    otherwise.
     """
 
     assumptions: tuple[str, ...] = ()
@@ -78,7 +78,7 @@ class Proved(Proof):
 
     @property
     def assuming(self) -> tuple[str, ...]:
-        """The assumptions in words."""
+        """The assumptions, as strings."""
         return self.assumptions
 
     def __repr__(self) -> str:
@@ -103,7 +103,7 @@ class Refuted(Proof):
 
     @property
     def only_at(self) -> str:
-        """The one size at which the claim can fail (``n = 1``); empty if that is not proved."""
+        """The only size at which the claim can fail (`n = 1`); empty if that is not proved."""
         if len(self.holds_if) != 1:
             return ""
         for name, size in self.counterexample.items():
@@ -137,9 +137,9 @@ _OPPOSITE = {"==": "!=", "!=": "==", ">=": "<", "<=": ">", ">": "<=", "<": ">="}
 
 
 class Prover:
-    """Proves conditions from the constraints of one analysis; `symbols` are those of the inputs.
+    """Proves conditions from the constraints of one analysis; `symbols` are the input symbols.
 
-    `assumptions` (by default the `usual_assumptions` on the symbols) are used only where a proof needs them.
+    `assumptions` (by default the `usual_assumptions` on the symbols) are only used if a proof needs them.
     """
 
     def __init__(
@@ -164,7 +164,7 @@ class Prover:
         return self.prove(eq(a, b), sides=(a, "==", b))
 
     def prove(self, cond: Cond, sides: Sides | None = None) -> Proof:
-        """Proves or refutes that `cond` holds for every input. `sides` are the dims to show when it does not (default:
+        """Prove or refute that `cond` holds for every input. `sides` are the dims to show in a refutation (default:
         those of a relation).
         """
         if cond.is_true:
@@ -249,9 +249,9 @@ class Prover:
         sides: Sides | None,
         first: Mapping[str, int] | None,
     ) -> Proof | None:
-        """Tries a proof under assumptions: proved, refuted, or None; `first` refutes it without these.
+        """Try a proof under assumptions: proved, refuted, or None. `first` refutes it without these.
 
-        A condition that is itself one that nobody stated is not proved under it.
+        An assumption that was not given is not proved by itself.
         """
         conds = [self.facts.cond(a.cond) for a in assumed]
         usual = first is not None and all(c.evaluate(first) is True for c in conds)
@@ -271,7 +271,7 @@ class Prover:
         own = [i for i in used if conds[i].free <= goal.free]
         if len(own) < len(used) and self.engine.entails(goal, [*given, *(conds[i] for i in own)]).proved:
             used = own
-        # the weaker ones, stated first, are kept
+        # the weaker ones, given first, are kept
         for i in reversed(used) if len(used) <= budget.MAX_CONDS else ():
             fewer = [j for j in used if j != i]
             if self.engine.entails(goal, [*given, *(conds[j] for j in fewer)]).proved:
@@ -332,7 +332,7 @@ class Prover:
 
 
 def compared_sides(cond: Cond, sides: Sides | None) -> Sides | None:
-    """The two sides of a relation, by default those of its canonical form."""
+    """Return the two sides of a relation, by default those of its canonical form."""
     if sides is not None or cond.kind not in _OPPOSITE:
         return sides
     a, b = sides_of(cond.args[0])

@@ -1,4 +1,4 @@
-"""`Roles`: how a model uses its sizes, which ranks the sizes that it accepts."""
+"""`Roles`: how a model uses its sizes, for ranking accepted sizes."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from .cone_of_influence import by_symbol
 
 
 class Roles(NamedTuple):
-    """How a model uses its sizes. Roles rank accepted sizes; they never decide which are accepted.
+    """How a model uses its sizes. Roles rank accepted sizes but never decide acceptance.
 
     Attributes:
         alike: Groups of names with the same role, such as height and width.
-        divisors: For each name, the numbers that some shape divides it by.
+        divisors: For each name, the numbers by which some shape divides it.
         usual: Conditions that preferred sizes satisfy.
         batch: Names of batch sizes, which stay 1 if possible.
     """

@@ -1,8 +1,7 @@
 # compiled: see CONTRIBUTING.md
 """Models by evaluation: small sizes that satisfy some conditions, found without Z3.
 
-What a handful of assignments can decide need not start a solver. Deterministic: the candidates depend on the
-conditions alone.
+Queries that a few assignments can decide need not start a solver. The candidates depend only on the conditions.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ class Effort:
     """Counts the work of solver queries.
 
     Attributes:
-        spent: what they cost, in nodes that are lowered in about the same time.
+        spent: Work so far, in nodes lowered in about the same time.
     """
 
     def __init__(self) -> None:
@@ -44,16 +43,17 @@ class Contradiction(Exception):
 
 
 def find_model(conds: Sequence[Cond], tries: int = budget.SEARCH_TRIES) -> Model | None:
-    """Searches small sizes at which all `conds` hold; None if none were found. Raises `Contradiction` when there are
+    """Search for small sizes at which all `conds` hold; None if none were found. Raises `Contradiction` if there are
     none.
     """
     return Search(conds).model(tries)
 
 
 class Search:
-    """Searches small sizes at which all `conds` hold; can be continued with more tries.
+    """Searches for small sizes at which all `conds` hold; can be continued with more tries.
 
-    Raises `Contradiction` when the facts, or linear combinations of what they leave, say that there are none.
+    Raises:
+        Contradiction: If facts or linear combinations show that there are none.
     """
 
     def __init__(self, conds: Sequence[Cond]) -> None:
@@ -62,7 +62,7 @@ class Search:
         self._trials = self._sizes()
 
     def model(self, tries: int) -> Model | None:
-        """The next model in up to `tries` more trial assignments, after those of earlier calls; or None."""
+        """Return the next model within `tries` more assignments, after those of earlier calls; or None."""
         return next((m for m in islice(self._trials, tries) if m is not None), None)
 
     def _sizes(self) -> Iterator[Model | None]:
@@ -108,7 +108,7 @@ def _with_fallback(size: Size, dim: Dim) -> Callable[[Model], int | None]:
 def learned(conds: Iterable[Cond]) -> Facts:
     """Facts from `conds`; raises `Contradiction` if these contradict each other."""
     facts = Facts()
-    # what is known of one symbol first: every later change makes the conditions that wait for the symbol be read again
+    # conditions on one symbol first: every later change re-reads the conditions that watch the symbol
     for i, cond in sorted(enumerate(conds), key=lambda numbered: len(numbered[1].free) > 1):
         if not facts.assume(cond, i):
             raise Contradiction

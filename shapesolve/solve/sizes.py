@@ -132,8 +132,8 @@ class SizeFinder:
         if self.accepts(full):
             return full
         names = [n for n in self.names if n not in part]
-        left = _at(self.conds, part)
-        if not names or left is None or self._left <= 0:
+        left = _at(self.conds, part) if names and self._left > 0 else None
+        if left is None:
             return None
         self._left -= 1
         for group in self.roles.alike:

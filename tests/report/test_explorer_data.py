@@ -298,7 +298,7 @@ def test_a_large_model_is_written_quickly() -> None:
 def test_what_is_not_judged_is_said_wherever_the_contract_is() -> None:
     nodes = "a = Relu(x) b = Reshape(a, s) c = Neg(b) m = MatMul(x, w) y = Add(c, c)"
     analysis = ss.analyze(text("float[N, K] x, float[3, 4] w, int64[R] s", nodes, "y, m"))
-    told = "the rank of b and 1 more tensor is not known, so what nodes need of that is not judged"
+    told = "b and 1 more tensor have unknown rank, so their requirements are not part of the contract"
     contract = analysis.contract
     assert str(contract) == f"K == 3 ({told})"
     assert contract.to_json()["unjudged"] == json.loads(analysis.to_json())["unjudged"] == ["b", "c"]

@@ -1,1 +1,1 @@
-"""The contract: what input sizes must satisfy for the model to run."""
+"""The contract: conditions on input sizes under which the model runs."""

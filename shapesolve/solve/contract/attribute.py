@@ -15,10 +15,11 @@ from ..search import Contradiction, Model, find_model
 def needed_by(
     terms: Sequence[Cond], needs: Sequence[Cond], given: Sequence[Cond], granted: Mapping[str, Cond]
 ) -> dict[Cond, set[Cond]]:
-    """For each term, those of the requirements `needs` that fail at sizes that break this term alone.
+    """Return for each term the requirements in `needs` that fail at sizes that break this term alone.
 
-    What fails only far from sizes that are accepted does not count: it needs less. Terms for which no such size was found are
-    absent: their causes must do. So are the last of very many terms.
+    Requirements that only fail far from accepted sizes do not count: they are weaker. Terms for which no such size
+    was found are
+    missing, as are the last of very many terms; their causes are used instead.
     """
     compiler = Compiler()
     links, nodes = by_symbol((*terms, *given)), by_symbol(needs)
@@ -63,9 +64,9 @@ def needed_by(
 
 
 def _enough(term: Cond, hits: Sequence[tuple[Model, list[Cond]]], tests: Sequence[Test]) -> set[Cond]:
-    """Requirements broken at the sizes that a term refuses (`hits`), for each of its parts.
+    """Return the requirements that are violated at the sizes a term rejects (`hits`), for each of its parts.
 
-    Of a part, those next to accepted sizes; where there are none, those anywhere.
+    Sizes next to accepted ones are used if there are any, otherwise all.
     """
     found: set[Cond] = set()
     for part in term.args if term.kind == "and" else (term,):

@@ -1,9 +1,12 @@
 """Builds the contract of a model: a short list of readable conditions on its input sizes.
 
-One pipeline makes both forms. Conditions on inputs (`Accepted`) are taken in one by one, unless they follow from those before;
-each that is hard to read gives way to the cheapest form that is proved equivalent where the others hold; what follows from the
-others then is left out, and bounds of the same thing are joined. The form for usual sizes is made in the same way from the
-exact one, with the scope given.
+One pipeline makes both forms. Conditions on inputs (`Accepted`) are added one by one unless they follow from earlier
+ones. Each condition
+that is hard to read is replaced by the cheapest form that is proved equivalent under the others. Finally, implied
+conditions are dropped
+and bounds of the same expression are joined. The form for usual sizes is made from the exact one in the same way,
+with the
+scope given.
 """
 
 from __future__ import annotations
@@ -42,12 +45,17 @@ def find_contract(
     *,
     short: bool = True,
 ) -> Contract:
-    """The contract of a model with these input symbols (in the order in which they are met).
+    """Return the contract of a model with these input symbols, in order of appearance.
 
-    `facts` have learned the constraints. `accepted` is what the terms must say, exactly (default: what the constraints
-    say). `recorded` is what lowering noticed about usual inputs, for the contract's usual form. `effort` counts what the solver
-    is asked for it.
-    Without `short`, no shorter forms are looked for, and terms name all requirements that led to them.
+    Args:
+        constraints: The model's constraints.
+        facts: Facts that have learned the constraints.
+        symbols: Input symbols.
+        rlimit: Z3 budget per query.
+        recorded: Observations about usual inputs, for the usual form.
+        accepted: Exact conditions to express. Default: those of the constraints.
+        effort: Counter of solver work.
+        short: If False, no shorter forms are searched for, and terms list all requirements that led to them.
     """
     rows, inputs = all_rows(constraints), {d.name or "": d for d in symbols}
     if accepted is None:
@@ -60,7 +68,7 @@ def find_contract(
 
 
 def nothing_runs() -> Contract:
-    """The contract of a model that runs at no input sizes."""
+    """Return the contract of a model that never runs."""
     return Contract(Terms(), impossible=True)
 
 
@@ -82,7 +90,7 @@ class _Builder:
         self.rlimit, self.effort, self.short = rlimit, effort, short
         self.position = {name: i for i, name in enumerate(inputs)}
         stated = {need(row) for _, row in rows.stated() if row.role in ("user", "assumption")}
-        #: what the user or an assumption gives, what a model needs besides, and what of that is too large to work on
+        #: given by the user or an assumption; required by the model; required, but too large to work on
         self.given: dict[Cond, Numbers] = {}
         self.needed: dict[Cond, Numbers] = {}
         self.large: dict[Cond, Numbers] = {}
@@ -98,7 +106,7 @@ class _Builder:
             (self.needed if left >= 0 else self.large)[cond] = numbers
 
     def contract(self, recorded: Recorded) -> Contract:
-        """The exact contract, with its form for usual sizes."""
+        """Return the exact contract, with its form for usual sizes."""
         reduced = self._reduced(self.needed, self.given)
         if reduced is None:
             return nothing_runs()
@@ -154,7 +162,7 @@ class _Builder:
         return self._reduced(dict.fromkeys(conds, frozenset()), given)
 
     def _usual(self, reduced: Sourced, scope: Scope) -> Usual:
-        """The contract for usual sizes. The rest of the scope is only used if the terms read better then."""
+        """Return the contract for usual sizes. The rest of the scope is only used if it makes the terms more readable."""
         found = self._granting(reduced, scope.sizes)
         best = dict(reduced) if found is None else found
         rest: tuple[Cond, ...] = ()
@@ -170,7 +178,7 @@ class _Builder:
         return Usual(Terms(replace(t, given=given) if t.cond in new else t for t in shown), used, scope)
 
     def _granting(self, conds: Sourced, granted: Sequence[Cond]) -> dict[Cond, Numbers] | None:
-        """The part of `conds` that remains if all of `granted` holds; None if that is no shorter."""
+        """Return the part of `conds` that remains if all of `granted` holds; None if that is not shorter."""
         given = [*granted, *self.given]
         try:
             facts = learned(given)
@@ -188,7 +196,7 @@ class _Builder:
         kept = {c: numbers for c, numbers in left.items() if c in conds}
         return self._reduced({c: numbers for c, numbers in left.items() if c not in conds}, given, kept)
 
-    # ------------------------------------------------------------------ what stands beside the terms
+    # ------------------------------------------------------------------ other parts of the contract
 
     def _internal(self, reduced: Sourced) -> dict[Cond, Numbers]:
         """Conditions on data-dependent symbols beyond their definitions."""
@@ -252,7 +260,7 @@ class _Builder:
 
     def _terms(self, conds: Sourced, scopes: Mapping[Cond, tuple[Cond, ...]] | None = None) -> Terms:
         terms = []
-        writer = Writer()  # what the terms share is written once
+        writer = Writer()  # shared subexpressions are printed once
         for cond, numbers in conds.items():
             symbols = tuple(sorted(cond.free, key=lambda n: (self.position.get(n, len(self.position)), n)))
             scope = (scopes or {}).get(cond, ())

@@ -27,14 +27,14 @@ Sourced = Mapping[Cond, Numbers]
 
 
 class Conjunction:
-    """Conditions that must all hold where `given` does. Every step keeps the sizes at which they do."""
+    """Conditions that must hold wherever `given` does. Every step preserves the sizes that satisfy them."""
 
     def __init__(self, engine: Engine, given: Iterable[Cond]) -> None:
         self.engine, self.implied = engine, Implications(engine)
         self.given = list(given)
         self.held = Held(self.given)
         self.conds: dict[Cond, Numbers] = {}
-        #: those of which it is known that they have no shorter form
+        #: conditions known to have no shorter form
         self.done: set[Cond] = set()
 
     def keep(self, conds: Sourced) -> None:
@@ -147,16 +147,18 @@ class Conjunction:
         return found
 
     def _closest(self, cond: Cond) -> list[Cond]:
-        """Other conditions, closest to `cond`, that may be used to shorten it. One that divides by 0 says nothing there."""
+        """Return other conditions, closest to `cond`, that may be used to shorten it. A condition that divides by 0
+        implies nothing there.
+        """
         small = [c for c in self.conds if c is not cond and c.size <= budget.MAX_READ]
         others = [any_of((c, *(~d for d in defined_where(c)))) for c in small]
         return nearby(cond.free, by_symbol([*others, *self.given]), budget.MAX_NEAR)
 
 
 def bounds_of(cond: Cond, given: Iterable[Cond]) -> tuple[Cond, ...]:
-    """Bounds of single sizes equivalent to a condition: ``a >= 1`` and ``b >= 1`` for ``a*b != 0``.
+    """Return bounds of single sizes that are equivalent to a condition: `a >= 1` and `b >= 1` for `a*b != 0`.
 
-    Empty where there are none, and where it is made of bounds already.
+    The result is empty if there are none, or if the condition consists of bounds already.
     """
     parts = cond.args if cond.kind == "and" else (cond,)
     if not has_value(cond) or len(parts) > 2 or all(c.kind == ">=" and is_plain(c) for c in parts):
@@ -200,8 +202,8 @@ def _is_simple(group: Sequence[Cond]) -> bool:
 
 
 def joined(conds: Sourced) -> dict[Cond, Numbers]:
-    """The conditions with lower and upper bounds of one expression merged into ranges. The result is ``193 <= H <=
-    224``, or ``H == 64`` where they are the same.
+    """Return the conditions with lower and upper bounds of one expression merged into ranges: `193 <= H <= 224`, or `H
+    == 64` if they coincide.
     """
     joined: dict[Cond, Numbers] = {}
     bounds: dict[Dim, Cond] = {}

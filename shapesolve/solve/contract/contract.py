@@ -1,4 +1,4 @@
-"""`Contract`: what a caller must satisfy for the model to run, term by term."""
+"""`Contract`: conditions on input sizes under which a model runs."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from .usual import NO_SCOPE, Scope
 
 @dataclass(frozen=True, eq=False)
 class Term:
-    """One condition on input sizes, with everything that needs it.
+    """One condition on input sizes, with the nodes behind it.
 
-    `scope` holds the conditions on input sizes, besides `n >= 1`, under which it is stated in this form.
+    `scope` holds the conditions on input sizes, besides `n >= 1`, under which the term has this form.
     """
 
     cond: Cond
@@ -47,9 +47,7 @@ class Term:
 
     @cached_property
     def passes(self) -> dict[str, int] | None:
-        """Sizes at which the whole contract holds, near to usual ones; None when none were found. There is a size for every
-        symbol in it.
-        """
+        """Sizes of all symbols at which the whole contract holds, close to common ones; None if none were found."""
         from ..sizes import SizeFinder
 
         return SizeFinder([self.cond, *self.beside]).some()
@@ -68,10 +66,7 @@ class Term:
 
     @property
     def core(self) -> tuple[Constraint, ...]:
-        """A minimal set of constraints from which the term follows.
-
-        Where that is not shown within the budget, all requirements that it stands for.
-        """
+        """A minimal set of constraints that imply the term, or all its requirements if the proof exceeds the budget."""
         return () if self.find is None else tuple(self.find(self))
 
     @property
@@ -164,12 +159,12 @@ def _terms(rows: Sequence[Mapping[str, Any]]) -> Terms:
 
 @dataclass(frozen=True, eq=False)
 class Usual:
-    """A contract at usual sizes: terms that agree with the exact ones wherever the scope holds, which is proved.
+    """A contract for usual sizes. Its terms are proved to agree with the exact ones wherever the scope holds.
 
     Attributes:
         terms: The conditions, in their form for usual sizes.
-        scope: The conditions on input sizes that the terms rest on, besides `1 <= n < 10**9` for each size.
-        whole: The whole scope of the model, for shapes.
+        scope: Conditions on input sizes that the terms assume, besides `1 <= n < 10**9` for each size.
+        whole: The model's whole scope, for shapes.
     """
 
     terms: Terms
@@ -217,18 +212,18 @@ def heading(scope: Iterable[Cond]) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Contract(Sequence[Term]):
-    """The irredundant conditions on input symbols under which a model runs. They are exact at every size, 0 included.
+    """The irredundant conditions on input symbols under which a model runs, exact at every size including 0.
 
-    `str(contract)` is the form for usual sizes (`usual`), the rest is exact.
+    `str(contract)` shows the form for usual sizes (`usual`); everything else is exact.
 
     Attributes:
         internal: Conditions on data, which exclude no input size.
-        assumed: Conditions that the user or the `broadcast` mode gave.
-        declared: Conditions that the model states about itself and that no node needs.
+        assumed: Conditions given by the user or the `broadcast` mode.
+        declared: Conditions declared by the model that no node needs.
         impossible: True if no sizes satisfy the requirements.
-        derived: Sizes that terms have a name for, as expressions of inputs and of names before.
-        unjudged: Tensors of unknown rank. What nodes require of these is not in the contract.
-        inputs: Names of the input sizes. Without any, all input shapes are fixed.
+        derived: Named sizes, as expressions of inputs and of earlier names.
+        unjudged: Tensors of unknown rank. Requirements on these are not in the contract.
+        inputs: Names of the input sizes. If there are none, all input shapes are fixed.
     """
 
     terms: Terms
@@ -271,7 +266,7 @@ class Contract(Sequence[Term]):
 
     @cached_property
     def usual(self) -> Usual:
-        """The form for usual sizes, which people read first."""
+        """The form for usual sizes, which is displayed first."""
         return Usual(self.terms) if self.find_usual is None else self.find_usual()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -279,7 +274,7 @@ class Contract(Sequence[Term]):
 
     @property
     def nothing(self) -> str:
-        """Text for a contract without terms at usual sizes."""
+        """Text of a contract that has no terms at usual sizes."""
         if self.impossible:
             return "no input sizes"
         if self.assumed:
@@ -297,9 +292,9 @@ class Contract(Sequence[Term]):
             return ""
         more = len(self.unjudged) - 1
         others = f" and {more} more {'tensors' if more > 1 else 'tensor'}" if more else ""
-        return (
-            f"the rank of {self.unjudged[0]}{others} is not known, so what nodes need of that is not judged"
-        )
+        one = f"{self.unjudged[0]} has unknown rank, so its requirements are not part of the contract"
+        many = f"{self.unjudged[0]}{others} have unknown rank, so their requirements are not part of the contract"
+        return many if more else one
 
     @property
     def symbols(self) -> tuple[str, ...]:
@@ -320,7 +315,7 @@ class Contract(Sequence[Term]):
 
     @checked
     def holds(self, sizes: Mapping[str, int]) -> bool | None:
-        """True if these sizes are accepted. None if that depends on a symbol without a size, or on what is `unjudged`."""
+        """Return True if these sizes are accepted; None if that depends on a symbol without a size, or on `unjudged`."""
         sizes = dict(sizes)
         for name, dim in self.derived:
             value = dim.evaluate(sizes)
@@ -362,12 +357,13 @@ class Contract(Sequence[Term]):
 
     @classmethod
     def from_json(cls, data: str | Mapping[str, Any]) -> Contract:
-        """The contract of a document that `to_json` or ``shapesolve contract --format json`` wrote.
+        """Return the contract of a document written by `to_json` or `shapesolve contract --format json`.
 
-        It judges sizes as the one that was written does (`holds`, `to_python`); the nodes behind its terms are not in it.
+        It accepts the same sizes (`holds`, `to_python`). The nodes behind its terms are not included.
 
         Raises:
-            ValueError: no such document, one of a later version, or one with a condition that cannot be read.
+            ValueError: If the document is invalid, has a later version, or contains a condition that cannot be
+                parsed.
         """
         if isinstance(data, str):
             data = json.loads(data)
@@ -392,7 +388,9 @@ class Contract(Sequence[Term]):
         )
 
     def to_python(self, name: str = "check_sizes") -> str:
-        """Source of a Python function that returns the texts of the terms that sizes (by keyword) break."""
+        """Return the source of a Python function that takes sizes by keyword and returns the conditions that they
+        violate.
+        """
         from ..export import sizes_source
 
         return sizes_source(self, name)

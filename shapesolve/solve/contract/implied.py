@@ -17,19 +17,19 @@ from ..simplify.domain import Plainly, is_size
 
 
 class Held:
-    """An editable set of conditions assumed to hold, with the facts that follow from them. They are found by their symbols.
+    """An editable set of conditions assumed to hold, indexed by symbol, with the facts that follow from them.
 
-    Broadcasts are written out (see `Plainly`) for what is proved from them.
+    Broadcasts are expanded (see `Plainly`) before anything is proved from them.
     """
 
     def __init__(self, conds: Iterable[Cond] = ()) -> None:
         self._position: dict[Cond, int] = {}
         self._links: dict[str, dict[Cond, None]] = {}
-        self._valued: dict[str, dict[Cond, None]] = {}  # of these, those with a value at all sizes
+        self._valued: dict[str, dict[Cond, None]] = {}  # the subset that has a value at all sizes
         self._added = 0
         self._plain: dict[Cond, Cond] = {}
         self._plainly = Plainly()
-        self._facts: Facts | None = Facts()  # of all that have a value; None when one was left out since
+        self._facts: Facts | None = Facts()  # facts of all conditions with a value; None after a removal
         self.is_empty = False
         """True if they were seen to contradict each other."""
         for cond in conds:
@@ -104,7 +104,7 @@ class Held:
 
 
 class Implications:
-    """Decides implications within one budget. What is not shown is taken not to follow."""
+    """Decides implications within one budget; unproved implications count as false."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine

@@ -1,7 +1,8 @@
-"""Scope of usual inputs: conditions on input sizes under which a model's conditions and shapes read best.
+"""Scope of usual inputs: conditions on input sizes under which a model's conditions and shapes are most readable.
 
-A usual form is a pair of a scope and a statement. It is shown only if it is proved to agree with the exact form wherever the
-contract and the scope hold.
+A usual form is a scope and a statement. It is shown only if it is proved to agree with the exact form wherever the
+contract and the
+scope hold.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ Shorten = Callable[[Iterable[Cond], Sequence[Cond]], Iterable[Cond] | None]
 
 
 class Recorded(NamedTuple):
-    """What lowering noticed about usual inputs, over input symbols.
+    """Observations about usual inputs during lowering, over input symbols.
 
     Attributes:
-        fits: A window fits its input, a slice ends inside its axis.
-        broadcasts: Two sizes that are broadcast together, each pair once.
+        fits: Conditions that a window fits its input or a slice ends inside its axis.
+        broadcasts: Pairs of sizes that are broadcast together, without duplicates.
         caches: Names of sizes that a node extends and that may be 0, such as `past_seq`.
     """
 
@@ -37,9 +38,10 @@ class Scope(NamedTuple):
     """Conditions on input symbols that usual inputs satisfy, each satisfiable together with the contract.
 
     Attributes:
-        sizes: `1 <= n < 10**9` for each input size; a cache length has no lower bound.
-        fits: Windows fit and slices end inside their axis, as short as possible; nothing that the contract implies.
-        equal: Both sides of broadcasts are equal.
+        sizes: `1 <= n < 10**9` for each input size. A cache length has no lower bound.
+        fits: Shortened conditions that windows fit and slices end inside their axis, except those that the contract
+            implies.
+        equal: Conditions that both sides of a broadcast are equal.
         may_be_empty: Names of cache lengths that may be 0 together.
         dropped: Names that have no accepted size of at least 1.
     """
@@ -56,7 +58,7 @@ class Scope(NamedTuple):
         return self.sizes + self.fits + self.equal
 
 
-#: of a contract whose usual form is the exact one
+#: scope of a contract whose usual form is the exact one
 NO_SCOPE = Scope()
 
 
@@ -90,7 +92,7 @@ class _Search:
         self.sizes = SizeFinder(self.held, engine).some() if conds else {}
 
     def allows(self, conds: Iterable[Cond]) -> bool:
-        """Return True if sizes are found at which these conditions hold besides those taken in."""
+        """Return True if sizes are found at which these conditions and all accepted ones hold."""
         return self._found([*conds]) is not None
 
     def take(self, conds: Iterable[Cond]) -> bool:

@@ -1,7 +1,8 @@
-"""`Language`: syntax by which a `Program` is written in a programming language.
+"""`Language`: syntax for writing a `Program` in a programming language.
 
-Integers are those of Python: quotients round down, remainders have the sign of the divisor. C++ has 64 bits; a
-condition in which a number does not fit is reported as broken, with a note. JavaScript computes with BigInt.
+Integers behave as in Python: quotients round down, and remainders have the sign of the divisor. C++ has 64 bits; a
+condition with a
+number that does not fit is reported as violated, with a note. JavaScript uses BigInt.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class Language:
             "STEPS": self._steps(program),
             "OUTPUTS": "" if outputs is None else self.outputs.replace("@STEPS@", self._steps(outputs)),
         }
-        # in one pass: what is put in may itself look like a place
+        # one pass: inserted text may itself look like a placeholder
         return re.sub("@(RANKS|OTHERS|STEPS|OUTPUTS)@", lambda found: parts[found[1]], self.around)
 
     def _steps(self, program: Program) -> str:

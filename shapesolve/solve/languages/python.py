@@ -106,9 +106,10 @@ _PYTHON_FUNCTIONS = {
 
 
 def python_source(program: Program, name: str = "check_sizes") -> str:
-    """A Python function of the program's parameters, given by keyword.
+    """Return a Python function of the program's parameters, passed by keyword.
 
-    Raises `ValueError` for what is no name of a function.
+    Raises:
+        ValueError: If `name` is not a valid function name.
     """
     if not name.isidentifier() or keyword.iskeyword(name):
         raise ValueError(f"{name!r} is not a name for a Python function")

@@ -1,6 +1,6 @@
 """Simplifies expressions in a domain of sizes: finds the form that is cheapest to read, with proof.
 
-`Domain` is a set of sizes and what is proved of it; `Simplifier` gives the forms, `Readable` those of a model.
+`Domain` is a set of sizes and proved facts about it, `Simplifier` finds forms, and `Readable` applies it to a model.
 """
 
 from .cost import ReadingCost, cost

@@ -61,7 +61,7 @@ def _of_cond(cond: Cond, memo: dict[Dim, int]) -> int:
         return 0
     pieces, const = pieces_of(cond.args[0])
     signs = {piece.coefficient > 0 for piece in pieces}
-    across = 1 if len(signs) > 1 or not const else 0  # what stands on the other side needs no sign
+    across = 1 if len(signs) > 1 or not const else 0  # a term moved to the other side needs no sign
     mixed = len(cond.free) > 1 and any(abs(p.coefficient) != 1 and p.degree == 1 for p in pieces)
     one = len(signs) == 1 and len(pieces) > 1 and mixed  # ``2*batch + n >= 2`` is a riddle
     return 1 + one + _of_dim(cond.args[0], memo) - (across if len(signs) > 1 else bool(const))

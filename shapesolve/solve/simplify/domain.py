@@ -1,4 +1,4 @@
-"""`Domain`: the sizes that satisfy some conditions, and what is proved of expressions there."""
+"""`Domain`: the sizes that satisfy some conditions, with proofs about expressions there."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Points = Mapping[str, Sizes]
 
 
 class Domain:
-    """All sizes at which `conds` hold. Answers are proofs: what is not found out is no.
+    """All sizes at which `conds` hold. Answers are proofs; unproved means False.
 
     >>> from shapesolve.expr import parse_cond, parse_dim
     >>> Domain([parse_cond("height % 8 == 0")]).equal(parse_dim("4*(height//8)"), parse_dim("height//2"))
@@ -134,8 +134,8 @@ class Domain:
     # ------------------------------------------------------------------ tables
 
     def points(self, node: Dim | Cond) -> Points | None:
-        """Accepted sample sizes of the symbols in `node` and of all symbols connected with them. They are arrays of equal
-        length; None where none is found.
+        """Return accepted sample sizes of the symbols in `node` and of all connected symbols, as arrays of equal length;
+        None if none is found.
         """
         self._meet(node)
         wanted = self._reached.get(node.free)
@@ -184,7 +184,7 @@ class Domain:
         return sizes[:near] + far[: length - near]
 
 
-@lru_cache(maxsize=8)  # one term is shortened beside the same symbols many times
+@lru_cache(maxsize=8)  # one term is shortened many times together with the same symbols
 def _picks(lengths: tuple[int, ...]) -> Sizes:
     """Random indices into tables that are too large to use in full. There is a row for each pool of these lengths."""
     random = Random(len(lengths))
@@ -200,18 +200,18 @@ def defined_where(node: Dim | Cond) -> list[Cond]:
 
 
 class Plainly(Rewriter):
-    """Replaces ``broadcast(a, b)`` by the choice ``b if a == 1 else a``. A proof must not take for granted that sizes
-    broadcast.
+    """Replaces `broadcast(a, b)` by the choice `b if a == 1 else a`, since a proof must not assume that sizes broadcast.
 
-    What several conditions share is rewritten once. A broadcast of very many sizes becomes a symbol, of which nothing is known:
-    what is proved of every integer holds for it.
+    Shared subexpressions are rewritten once. A broadcast of very many sizes becomes an unconstrained symbol, which is
+    sound: a proof then
+    holds for every integer.
     """
 
     def __init__(self) -> None:
         self._made: dict[Atom, Dim] = {}
 
     def cond(self, cond: Cond) -> Cond:
-        """The condition without broadcasts; the same where it has none."""
+        """Return the condition without broadcasts, or unchanged if it has none."""
         return super().cond(cond) if any(a.kind == "broadcast" for a in atoms_of(cond)) else cond
 
     def _atom(self, atom: Atom) -> Dim:

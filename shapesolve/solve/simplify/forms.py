@@ -1,8 +1,7 @@
-"""Finds shorter equivalent forms of one condition. They are equivalent at all sizes at which some other conditions
-hold, empty inputs included.
+"""Finds shorter forms of one condition, equivalent wherever some other conditions hold, empty inputs included.
 
-Candidates come from rules, from tables of sizes and from the parts of the condition. Each is proved before it is used, and the
-cheapest one wins.
+Candidates come from rules, tables of sizes, and parts of the condition. Each is proved before it is used, and the
+cheapest wins.
 """
 
 from __future__ import annotations
@@ -50,9 +49,9 @@ def is_worked_on(cond: Cond) -> bool:
 
 
 def is_short(cond: Cond) -> bool:
-    """True if a condition is short enough to be kept as it is. A term takes an operator between two of its symbols in any form.
+    """Return True if a condition is short enough to be kept: at most one operator between any two of its symbols.
 
-    A division by a quotient, as in ``h % (h//4)``, is not.
+    A division by a quotient, as in `h % (h//4)`, is not.
     """
     plain = is_plain(cond) and cost(cond).operators <= max(3, len(cond.free))
     quotients = [a for a in atoms_of(cond) if a.kind == "//"] if plain else []
@@ -65,10 +64,11 @@ def _has_quotient(dim: Dim) -> bool:
 
 
 def by_choices(cond: Cond) -> Cond:
-    """The condition with an if-then-else inside it moved to the top, as alternatives. It is ``(c or f(b)) and (~c or
-    f(a))`` for ``f(a if c else b)``.
+    """Return the condition with an if-then-else inside it moved to the top: `(c or f(b)) and (~c or f(a))` for `f(a if c
+    else b)`.
 
-    ``broadcast(a, b)`` is ``b if a == 1 else a``. The condition itself where it has no choice, or more than one.
+    `broadcast(a, b)` is `b if a == 1 else a`. A condition without choices, or with more than one, is returned
+    unchanged.
     """
     chosen = [a for a in atoms_of(cond) if a.kind in ("ite", "broadcast", "pos")]
     if len(chosen) != 1 or cond.kind == "and":
@@ -118,9 +118,10 @@ class Forms:
         self.simplifier = Simplifier(domain=self.domain)
 
     def shortest(self, cond: Cond) -> Cond:
-        """The cheapest form found that is equivalent to `cond` where the others hold. It is `cond` where that may divide by 0.
+        """Return the cheapest form found that is equivalent to `cond` where the others hold; `cond` itself if it may
+        divide by 0 there.
 
-        The search ends at a conjunction: its parts are conditions of their own.
+        The search ends at a conjunction, whose parts are simplified separately.
         """
         best = cond
         try:
@@ -169,7 +170,7 @@ class Forms:
     # ------------------------------------------------------------------ candidates
 
     def _by_rules(self, cond: Cond) -> Iterator[Cond]:
-        """Candidates: subterms replaced by others proved equal. The form then needs no proof of its own."""
+        """Yield candidates with subterms replaced by provably equal ones; these need no further proof."""
         yield by_choices(cond)
         yield from self._paired(cond)
         for form in (cond, *self._aligned(cond)):
@@ -182,7 +183,7 @@ class Forms:
         """Candidates: ranges and remainders of single symbols. They are of the condition by itself and together with
         others that are about no more symbols.
         """
-        if cond.kind == "or" and len(cond.free) > 1:  # what it allows of one symbol depends on another one
+        if cond.kind == "or" and len(cond.free) > 1:  # the values of one symbol depend on another
             return
         near = [c for c in self.others if len(c.free) == 1 and c.free <= cond.free]
         for group in ([cond], [cond, *near]) if near and len(cond.free) == 1 else ([cond, *near],):
@@ -205,7 +206,7 @@ class Forms:
                     yield join([*rest[:i], inner.shortest(part), *rest[i:]])
 
     def _paired(self, cond: Cond) -> Iterator[Cond]:
-        """Candidate: equal products of ordered factors as equal factors, where no factor is 0."""
+        """Yield equal products of ordered factors as equal factors, if no factor is 0."""
         found = factors_paired(cond)
         if found is not None and all(self.domain.holds(c) for c in found[1]):
             yield all_of(found[0])
@@ -255,7 +256,7 @@ class Forms:
 
 
 def _ratio(a: Atom, b: Atom) -> int:
-    """Ratio of the growth rates of two quotients; 0 where that is no whole number."""
+    """Return the ratio of the growth rates of two quotients; 0 if it is not an integer."""
     span = [atom.args[1].value if len(atom.args[0].terms) == 1 else None for atom in (a, b)]
     step = [atom.args[0].terms[0][1] if len(atom.args[0].terms) == 1 else 0 for atom in (a, b)]
     if span[0] is None or span[1] is None or not step[0] * step[1]:

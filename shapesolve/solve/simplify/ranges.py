@@ -1,7 +1,8 @@
 """Rewrites hard-to-read conditions as ranges and remainders of single sizes.
 
-``(H + 31)//32 == 7`` holds for exactly the sizes 193 to 224. A table of sizes suggests the form, the engine proves that it
-holds at the same sizes; what is not proved is not used.
+`(H + 31)//32 == 7` holds for exactly the sizes 193 to 224. A table of sizes suggests the form, and the engine proves
+that it is
+equivalent; unproved forms are not used.
 """
 
 from __future__ import annotations
@@ -24,10 +25,7 @@ _GRID = {2: 96, 3: 20, 4: 9}
 
 
 def separated(conds: Sequence[Cond], engine: Engine) -> list[Cond] | None:
-    """Conditions on one symbol each, together equivalent to `conds`; None if there are none.
-
-    None where none are found, or none are proved.
-    """
+    """Return conditions on one symbol each that are together equivalent to `conds`; None if none are found and proved."""
     names = sorted(frozenset[str]().union(*(c.free for c in conds)))
     if len(names) > max(_GRID) or _is_joint(names, conds):
         return None
@@ -115,7 +113,7 @@ def plain_form(x: Dim, sizes: Sequence[int]) -> Cond | None:
         step = gcd(step, b - a)
     if len(sizes) == (sizes[-1] - sizes[0]) // step + 1 and step <= budget.MAX_PERIOD:
         parts = [eq(x % step, sizes[0] % step)]
-        if sizes[0] >= step:  # the least bound that leaves out the smaller multiples
+        if sizes[0] >= step:  # the smallest bound that excludes the smaller multiples
             parts.append(ge(x, 1 if sizes[0] == step else sizes[0]))
         if sizes[-1] + step <= top:
             parts.append(le(x, sizes[-1]))

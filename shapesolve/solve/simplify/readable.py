@@ -25,12 +25,12 @@ def accepted(contract: Contract, facts: Facts, inputs: Collection[str]) -> list[
 
 
 def _reads_well(d: Dim) -> bool:
-    """Return True if a dim is made of sums, products, and quotients alone."""
+    """Return True if a dim only has sums, products, and quotients."""
     return all(a.kind in ("sym", "//") for a in atoms_of(d))
 
 
 class Readable(Mapping[str, Shape]):
-    """Simplified shape of each tensor, computed on demand. The contract is only worked out where a form needs it."""
+    """Simplified shape of each tensor, computed on demand. The contract is only computed if a form needs it."""
 
     def __init__(
         self,
@@ -65,12 +65,12 @@ class Readable(Mapping[str, Shape]):
         return self._on_accepted().strides
 
     def usual(self, tensor: str) -> tuple[Shape, list[Cond]]:
-        """The shape in its form for usual sizes, and the conditions of the scope that it rests on."""
+        """Return the shape in its form for usual sizes, with the conditions of the scope that it assumes."""
         found = [self.usual_dim(d) for d in self.exact[tensor]]
         return Shape(d for d, _ in found), list(dict.fromkeys(c for _, used in found for c in used))
 
     def usual_dim(self, d: Dim) -> tuple[Dim, tuple[Cond, ...]]:
-        """A dim in its form for usual sizes, and the conditions of the scope that it rests on."""
+        """Return a dim in its form for usual sizes, with the conditions of the scope that it assumes."""
         d = self.dim(d)
         if _reads_well(d):
             return d, ()

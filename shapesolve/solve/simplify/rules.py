@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from ...expr import ONE, ZERO, Atom, Cond, Dim, all_of, any_of, constant, eq, ge, le, lt, of_atom
+from ...propagate.budget import MAX_CASES
 from .domain import Domain
 
 #: a required condition, and the term where it holds
@@ -43,7 +44,7 @@ def _alike(cond: Cond, a: Dim, b: Dim) -> Iterator[Case]:
 
 
 def _stretched(*sizes: Dim) -> Iterator[Case]:
-    for size in sizes:
+    for size in sizes if len(sizes) <= MAX_CASES else ():  # each is compared with all others
         others = [s for s in sizes if s is not size]
         yield all_of(any_of((eq(s, size), eq(s, 1))) for s in others), size
 
@@ -90,7 +91,7 @@ RULES = (
 
 
 def rewritten(atom: Atom, domain: Domain) -> Dim:
-    """Replacement of an atom by the first rule whose side condition is proved; else the atom."""
+    """Return the replacement of an atom by the first rule whose side condition is proved, otherwise the atom."""
     for rule in RULES:
         if rule.kind == atom.kind:
             for needed, to in rule.cases(*atom.args):

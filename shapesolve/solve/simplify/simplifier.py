@@ -18,7 +18,7 @@ from .univariate import fits
 
 
 class Simplifier:
-    """Simplifies expressions and conditions for the sizes at which `conds` hold. Results are equal there."""
+    """Simplifies expressions and conditions; results are equal at the sizes where `conds` hold."""
 
     def __init__(self, conds: Iterable[Cond] = (), domain: Domain | None = None) -> None:
         self.domain = domain or Domain(conds)
@@ -104,7 +104,7 @@ class Simplifier:
         return self._cheapest(part, fits(part, self._symbol(part, name), self.domain))
 
     def _constant(self, d: Dim) -> Dim:
-        """The number that `d` equals at all sizes of the domain, else `d`."""
+        """Return the number that `d` equals at all sizes of the domain, otherwise `d`."""
         points = None if is_linear(d) else self.domain.points(d)
         if points is None:
             return d
@@ -117,7 +117,7 @@ class Simplifier:
         return self._cheapest(d, iter((constant(int(values.flat[0])),)))
 
     def _cheapest(self, d: Dim, candidates: Iterator[Dim]) -> Dim:
-        """The cheapest of the candidates that costs less than `d` and is proved equal to it; else `d`."""
+        """Return the cheapest candidate that costs less than `d` and is proved equal to it, otherwise `d`."""
         price = cost(d)
         small = {c: None for c in candidates if c is not d and c.size <= d.size + budget.LONGER}
         nearly = sorted(small, key=lambda c: c.size)[: budget.MAX_FORMS]

@@ -57,7 +57,7 @@ class Strides:
         return from_terms(table, 0) + done
 
     def shown(self, d: Dim) -> Dim:
-        """`d` in its shorter form: ``16*(h//2)*(h//4)`` as ``2*h**2`` where that is exact, else `d`."""
+        """Return a shorter form of `d`, such as `2*h**2` for `16*(h//2)*(h//4)`, if it is exact; otherwise `d`."""
         return self.outward(self.inward(d)) if self._steps and not d.free.isdisjoint(self._inward) else d
 
 

@@ -56,7 +56,7 @@ def fits(dim: Dim, x: Dim, domain: Domain) -> Iterator[Dim]:
 
 
 def _slopes(sizes: Sizes, values: Sizes, last: Fraction, dim: Dim) -> list[Fraction]:
-    """Slopes to try for a fit: at the end, from first to last, and those of the quotients in `dim`."""
+    """Return slopes to try for a fit: at the end, from first to last, and those of the quotients in `dim`."""
     found = [last, Fraction(int(values[-1] - values[0]), int(sizes[-1] - sizes[0])), Fraction(1)]
     for atom in atoms_of(dim):
         if atom.kind == "//" and atom.args[1].value:
@@ -106,7 +106,7 @@ def _apart(samples: Samples, x: Dim, slope: Fraction) -> Iterator[Dim]:
     """Candidates: a floor of a linear form from some size on, other constants for smaller sizes."""
     pieces: list[tuple[int, int]] = []  # the value up to a size
     rest = samples
-    while len(pieces) < 3:  # else it becomes a floor
+    while len(pieces) < 3:  # otherwise it becomes a floor
         first = int(rest.values[0])
         ends = int(np.argmax(rest.values != first))
         if not ends:
