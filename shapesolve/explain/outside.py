@@ -150,6 +150,8 @@ def _first_failure(
     if not needed:
         notes += [f"the model requires {t}" for t in terms if place.label in t.nodes and is_short(str(t))]
     notes += place.emptied()
+    if not needed and len(free.symbols) > 1 and len(sizes) > 1:
+        notes.append(f"at {sizes_text(sizes)}")
     if runs is not None and place.stored_side is not None:
         good = Failure(free.again(bind=runs).lowered, place.node, place.prefix, runs, place.entry)
         shown = sizes_text(runs, [n for n in sizes if runs[n] != sizes[n]])

@@ -298,6 +298,7 @@ class LocalWalk(Walk):
             self.numbered.append(f"{scope.prefix}{node.label}")
             given = all_of(eq(symbol(n), used[n]) for n in sorted(used) if n not in self._fixed)
             self.rows[begin:] = [_under(row, given) for row in self.rows[begin:]]
+            self._complete(node, scope.prefix, begin)
 
     def _run(self, call: Call) -> None:
         """Lowers the bodies that a call runs."""
@@ -325,8 +326,16 @@ class LocalWalk(Walk):
         """Adds conditions of the analysis that local lowering of the node did not state."""
         logged = self._logged(node, prefix)
         if logged:
-            stated = {row.why for row in self.rows[begin:] if row.node is node}
-            missing = [entry for entry in logged if entry.why not in stated]
+            rows = [row for row in self.rows[begin:] if row.node is node]
+            stated = {row.why for row in rows}
+            firm = {row.why for row in rows if row.guard.is_true}
+            missing = [
+                entry
+                for entry in logged
+                if entry.why not in stated
+                # an equation that gave the numbers says nothing under the guard that they hold
+                or (entry.cond.kind == "==" and entry.guard.is_true and entry.why not in firm)
+            ]
             if missing:
                 self.rows += missing
                 self.restated.append(f"{prefix}{node.label}")
