@@ -199,12 +199,17 @@ def _form_lines(
     start = ("dim", label.ljust(_LABEL))
     terms = contract.terms if exact else contract.usual.terms
     if not terms:
-        yield line(start, f"{case}: {contract.nothing}" if case else contract.nothing)
-        if limit is None and contract.terms:
-            texts = ", ".join(t.text for t in contract.terms[:MAX_NAMES])
-            first = contract.terms[0]
-            needed = _needed_by(first.nodes) or _declared_by(first)
-            yield line(_INDENT, ("dim", f"empty inputs fail: {texts}   {needed}"))
+        said = f"{case}: {contract.nothing}" if case else contract.nothing
+        if limit is not None or not contract.terms:
+            yield line(start, said)
+            return
+        first = contract.terms[0]
+        empty = f"{first.text}: {', '.join(first.nodes[:1]) or _declared_by(first)}"
+        if len(said) + len(empty) <= 66:
+            yield line(start, said, ("dim", f"   {empty}"))
+        else:
+            yield line(start, said)
+            yield line(_INDENT, ("dim", f"empty inputs fail: {empty}"))
         return
     scope = () if exact else contract.usual.scope
     limited = f"{heading(scope)} ({_others(scope)}: --exact)" if scope else "input sizes must satisfy"
