@@ -50,14 +50,14 @@ if TYPE_CHECKING:
     from .solve.contract.contract import Contract, Term
     from .solve.proof import Proved, Refuted, Unknown
 
-    #: decorator that adds a rule for an operator to the default registry (see `Registry.register`)
+    #: adds a rule for an operator to the default registry (decorator; see `Registry.register`)
     register = DEFAULT.register
     #: adds an operator by its signature to the default registry (see `shapesolve.lower.signature`)
     signature = DEFAULT.signature
 
 __version__ = "0.1.0"
 
-#: name -> the room that it comes from
+#: name -> package or module that defines it
 _ROOMS = {
     **dict.fromkeys(("Analysis", "analyze"), "analysis"),
     **dict.fromkeys(("Conflict", "Finding", "Violation"), "explain.finding"),
@@ -96,11 +96,11 @@ _ROOMS = {
 }
 
 
-if not TYPE_CHECKING:  # type checkers know the names above and no other
+if not TYPE_CHECKING:  # so that type checkers know only the names above
 
     def __getattr__(name: str) -> Any:
         if name in ("register", "signature"):
-            # after all that is built in, so that it comes before that where both speak of a version
+            # the built-in rules are loaded first, so that the new rule takes precedence over them
             value = getattr(import_module(".operators", __name__).default_registry(), name)
         elif name in _ROOMS:
             value = getattr(import_module(f".{_ROOMS[name]}", __name__), name)

@@ -39,11 +39,11 @@ if TYPE_CHECKING:
     from .system.audit import Audit
     from .system.constraints import ConstraintSystem
 
-#: Z3 work per question of an audit, which is about a whole model
+#: Z3 work per query of an audit, which covers a whole model
 AUDIT_RLIMIT = 3 * DEFAULT_RLIMIT
 BroadcastMode = Literal["strict", "named", "equal"]
 
-#: output formats of an analysis, and the functions of the report room that write them (loaded when used)
+#: output formats of an analysis, and the functions in `report` that write them (loaded when used)
 RENDERERS = {
     "html": "shapesolve.explorer.page:render_html",
     "notebook": "shapesolve.explorer.notebook:render_notebook",
@@ -72,30 +72,31 @@ def analyze(
     """Analyze the shapes of a model.
 
     Args:
-        model: a path, bytes, `onnx.ModelProto`, `onnx_ir.Model`, exporter program or onnxscript function.
-        assume: one or more conditions on the input sizes that you know: ``["total == past + seq", "H % 32 == 0"]``.
-        bind: sizes for symbols, ``{"batch": 2}``.
-        broadcast: what to make of a broadcast of two sizes of which neither is known to be 1: ``"strict"`` leaves it open,
-            ``"named"`` (default) binds a name that meets a number and notes the assumption, ``"equal"`` also takes two
-            names to be equal.
-        semantics: whom to follow where the ONNX standard and onnxruntime differ (see `lower.semantics`): ``"onnxruntime"``
-            (default), which says what a run does, or ``"onnx"``.
-        opset: version of the standard operators to use instead of the one that the model imports.
-        registry: rules of your own operators (see `Registry`), over the built-in ones.
-        rlimit: bound of Z3's work per query.
-        progress: called now and then with (nodes done, nodes in all).
-        observe: Function called with each node (`shapesolve.model.Node`) and what became known of its outputs, by full name, in
-            graph order. A node comes again if later nodes reveal more. What the function raises ends the analysis.
+        model: A path, bytes, `onnx.ModelProto`, `onnx_ir.Model`, exporter program, or onnxscript function.
+        assume: One or more known conditions on the input sizes: ``["total == past + seq", "H % 32 == 0"]``.
+        bind: Sizes for symbols, ``{"batch": 2}``.
+        broadcast: Treatment of a broadcast of two sizes, neither known to be 1: ``"strict"`` reports it as ambiguous,
+            ``"named"`` (default) binds a name that meets a number and notes the assumption, ``"equal"`` also assumes
+            that two names are equal.
+        semantics: Reference if the ONNX standard and onnxruntime differ (see `lower.semantics`): ``"onnxruntime"``
+            (default), which predicts runs, or ``"onnx"``.
+        opset: Version of the standard operators to use instead of the one that the model imports.
+        registry: Rules for custom operators (see `Registry`), which override the built-in ones.
+        rlimit: Limit on Z3's work per query.
+        progress: Callback with (nodes done, total nodes), called now and then.
+        observe: Callback with each node (`shapesolve.model.Node`) and the known properties of its outputs, by full
+            name, in graph order. A node is repeated if later nodes reveal more. An exception from the callback ends
+            the analysis.
 
     Raises:
-        ModelError: the model cannot be read; one sentence says why.
-        DimSyntaxError: an assumption cannot be parsed.
-        ValueError: an argument makes no sense.
+        ModelError: If the model cannot be read; the message has the reason.
+        DimSyntaxError: If an assumption cannot be parsed.
+        ValueError: If an argument is invalid.
     """
     if broadcast not in ("strict", "named", "equal"):
-        raise ValueError(f'broadcast is "strict", "named" or "equal", not {broadcast!r}')
+        raise ValueError(f'broadcast must be "strict", "named", or "equal", got {broadcast!r}')
     if semantics not in SEMANTICS:
-        raise ValueError(f'semantics is "onnxruntime" or "onnx", not {semantics!r}')
+        raise ValueError(f'semantics must be "onnxruntime" or "onnx", got {semantics!r}')
     with CollectionPaused():
         rules = with_built_in(registry)
         stated = (assume,) if isinstance(assume, str | Cond) else tuple(assume)
@@ -107,10 +108,10 @@ def analyze(
 
 
 def analysis_of(model: Model, request: Request, watch: Watch | None = None) -> Analysis:
-    """The analysis of a model that has been read.
+    """Return the analysis of a model that has been read.
 
-    Where the contract excludes the sizes or assumptions of the request, it reports the model without them, and the terms
-    that they break as conflicts.
+    If the contract excludes the requested sizes or assumptions, the analysis is of the model without them, and
+    reports the broken conditions as conflicts.
     """
     solved = solve_model(model, request, watch)
     request = solved.request
@@ -126,16 +127,16 @@ def analysis_of(model: Model, request: Request, watch: Watch | None = None) -> A
 
 
 def _analyzed_again(source: str | bytes, opsets: Mapping[str, int], options: dict[str, Any]) -> Analysis:
-    """Restores a pickled analysis by analyzing its model again."""
+    """Restore a pickled analysis by analyzing its model again."""
     request = Request(**{**options, "rules": options["rules"] or with_built_in(None)})
     return analysis_of(replace(read_model(source), opsets=MappingProxyType(opsets)), request)
 
 
 class Analysis:
-    """Result of `analyze`: shapes, constraints, contract, findings and proofs, each computed at first use.
+    """Result of `analyze`: shapes, constraints, contract, findings, and proofs, each computed at first use.
 
-    It is immutable, so copies are the same object. A pickle holds the model (its path, where it came from a file) and the
-    arguments of `analyze`, and is analyzed again when it is read.
+    It is immutable, so copies are the same object. A pickle holds the model (its path, if it came from a file) and
+    the arguments of `analyze`; unpickling runs the analysis again.
 
     >>> import onnx.parser, shapesolve as ss
     >>> text = '<ir_version: 8, opset_import: ["": 17]> g (float[n, 3] x) => (y) { y = Concat<axis = 0>(x, x) }'
@@ -162,7 +163,7 @@ class Analysis:
 
     @property
     def model(self) -> Model:
-        """The model as it was read."""
+        """The parsed model."""
         return self._solved.model
 
     @property
@@ -177,12 +178,12 @@ class Analysis:
 
     @property
     def values(self) -> Mapping[str, Value]:
-        """Propagated data (`Value`) per tensor, where any is known."""
+        """Propagated data (`Value`) per tensor, if any is known."""
         return self._solved.values
 
     @property
     def inputs(self) -> Mapping[str, Known]:
-        """The model's inputs by name, with their types and the shapes declared for them."""
+        """The model's inputs by name, with their types and declared shapes."""
         return self._solved.inputs
 
     @property
@@ -192,7 +193,7 @@ class Analysis:
 
     @property
     def defaults(self) -> tuple[str, ...]:
-        """Inputs with a default that was taken for their value (finding SS502)."""
+        """Inputs whose default is assumed to be their value (finding SS502)."""
         return self._solved.defaults
 
     @property
@@ -222,12 +223,12 @@ class Analysis:
 
     @property
     def conflicts(self) -> Sequence[Conflict]:
-        """Sets of conditions that cannot hold together, each a minimal core with a message."""
+        """Minimal sets of conditions that cannot hold together, each with a message."""
         return self._solved.conflicts
 
     @property
     def ambiguities(self) -> Sequence[Ambiguity]:
-        """Broadcasts of two sizes that may be equal or 1, which nothing in the model decides."""
+        """Broadcasts of two sizes that may be equal or 1, which the model does not determine."""
         return self._solved.ambiguities
 
     def audit(
@@ -240,15 +241,15 @@ class Analysis:
         seed: int = 0,
         rlimit: int = AUDIT_RLIMIT,
     ) -> Audit:
-        """Independent check by Z3 alone of this analysis, from the whole constraint system (see `Audit`).
+        """Audit this analysis with Z3 alone, from the whole constraint system (see `Audit`).
 
         Args:
-            sizes: sizes of the inputs' dims at which the model runs; by default one choice that the contract accepts.
-            measured: for each of `sizes`, the sizes of tensors as they were measured at run time.
-            changes: dims that are drawn and changed at the first of `sizes`.
-            samples: reported dims that are drawn and held against the system, for all sizes.
-            seed: of the drawing.
-            rlimit: bound of Z3's work per question.
+            sizes: Input sizes at which the model runs; by default one choice that the contract accepts.
+            measured: Tensor sizes measured at run time, for each of `sizes`.
+            changes: Number of random dims to change at the first of `sizes`.
+            samples: Number of random dims to check against the system, for all sizes.
+            seed: Seed for the random choices.
+            rlimit: Limit on Z3's work per query.
         """
         from .system.audit import Auditor, some_sizes
 
@@ -268,18 +269,18 @@ class Analysis:
 
     @property
     def diagnostics(self) -> Sequence[Finding]:
-        """The older name of `findings`."""
+        """Deprecated name of `findings`."""
         return self.findings
 
     @checked
     def prove(self, claim: str | Cond) -> Proof:
-        """Proves or refutes a claim for every input that the model accepts.
+        """Prove or refute a claim for every input that the model accepts.
 
-        ``claim`` is a condition over dim names and dims of tensors: ``"Z[1] == 2*seq"``. Returns `Proved` (false as a truth
-        value where it rests on assumptions, which it names then), `Refuted` with sizes of all inputs that the model accepts
-        and at which the claim is false, or `Unknown` with the reason.
+        ``claim`` is a condition over dim names and tensor dims: ``"Z[1] == 2*seq"``. Returns `Proved` (falsy if it
+        rests on assumptions, which it lists), `Refuted` with accepted sizes of all inputs at which the claim is
+        false, or `Unknown` with the reason.
 
-        Raises `ValueError` for a name that the model does not have, `KeyError` for such a tensor, `IndexError` for an axis.
+        Raises `ValueError` for an unknown name, `KeyError` for an unknown tensor, `IndexError` for an invalid axis.
         """
         from .explain.judge import judge
 
@@ -287,23 +288,23 @@ class Analysis:
 
     @checked
     def equal(self, a: str | Dim, b: str | Dim) -> Proof:
-        """Proves or refutes that two dims are equal, as `prove` does."""
+        """Prove or refute that two dims are equal, as `prove` does."""
         from .explain.judge import judge
 
         return judge(self._solved, (self.dim(a), self.dim(b)))
 
     @checked
     def dim(self, text: str | Dim) -> Dim:
-        """Parses a dim over dim names and dims of tensors (``"Z[1] + seq"``)."""
+        """Parse a dim over dim names and tensor dims (``"Z[1] + seq"``)."""
         from .explain.claim import read_dim
 
         return read_dim(text, self._solved.lowered)
 
     @checked
     def bounds(self, text: str | Dim) -> Bounds:
-        """Lower and upper bound of a dim over all accepted inputs (None: unbounded).
+        """Return the lower and upper bound of a dim over all accepted inputs (None: unbounded).
 
-        Its `assumptions` name what was taken for granted (by the `broadcast` mode, of a default) and is needed for them.
+        The bounds' `assumptions` list the assumptions they need (from the `broadcast` mode or a default).
         """
         from .explain.judge import bounds_of
 
@@ -311,16 +312,14 @@ class Analysis:
 
     @checked
     def divisor(self, text: str | Dim) -> Divisor:
-        """The largest number that divides a dim for all accepted inputs. It is 0 for a dim that is always
-        0.
-        """
+        """Return the largest number that divides a dim for all accepted inputs; 0 if the dim is always 0."""
         from .explain.judge import divisor_of
 
         return divisor_of(self._solved, text)
 
     @checked
     def size_in_bytes(self, tensor: str) -> Dim:
-        """Bytes of a tensor's elements, as a dim.
+        """Return the bytes of a tensor's elements, as a dim.
 
         Raises `KeyError` for a tensor without a known rank, `ValueError` for one whose elements have no fixed size.
         """
@@ -332,32 +331,30 @@ class Analysis:
 
     @checked
     def shape(self, tensor: str, form: Literal["exact", "simple"] = "exact") -> Shape:
-        """The shape of a tensor: ``exact`` as in `shapes`, or ``simple``.
+        """Return the shape of a tensor: ``exact`` as in `shapes`, or ``simple``.
 
-        The simple form is the one that is cheapest to read. It has the same sizes as the exact one wherever the model's
-        contract holds; at other sizes, which the model does not accept, it may differ.
+        The simple form is the most readable one. It has the same sizes as the exact one at all sizes that the model
+        accepts, but may differ at others.
 
-        Raises `KeyError` for a tensor without a known rank, `ValueError` for a form of another name.
+        Raises `KeyError` for a tensor without a known rank, `ValueError` for an unknown form.
         """
         if form not in ("exact", "simple"):
-            raise ValueError(f'form is "exact" or "simple", not {form!r}')
+            raise ValueError(f'form must be "exact" or "simple", got {form!r}')
         if tensor not in self.shapes:
             from .explain.claim import no_tensor
 
             known = tensor in self.dtypes
             raise KeyError(
-                f"the rank of tensor {tensor!r} is not known"
-                if known
-                else no_tensor(tensor, self._solved.lowered)
+                f"tensor {tensor!r} has unknown rank" if known else no_tensor(tensor, self._solved.lowered)
             )
         return self.shapes[tensor] if form == "exact" else self._solved.simple_shapes[tensor]
 
     @checked
     def evaluate(self, bindings: Mapping[str, int]) -> TensorSizes:
-        """Sizes of every tensor whose shape depends on the bound symbols only.
+        """Return the sizes of every tensor whose shape depends only on the bound symbols.
 
-        At sizes that are not accepted, it holds what a run makes before it stops, and its `violations` say why. Raises
-        `ValueError` for a name that no dim has, and for what is no size.
+        At rejected sizes, it has the tensors computed before the run stops, and `violations` has the reasons. Raises
+        `ValueError` for an unknown name or an invalid size.
         """
         from .explain.violation import tensor_sizes
 
@@ -365,21 +362,21 @@ class Analysis:
 
     @checked
     def check_inputs(self, shapes: Mapping[str, Sequence[int]]) -> list[Violation]:
-        """Requirements that these concrete input shapes break, with their nodes. Empty if the model runs.
+        """Return the requirements that these concrete input shapes break, with their nodes; none if the model runs.
 
-        An input that has a default is taken to have another value where a shape for it is given. Raises `ValueError` for a
-        name that no input has, and for what is no shape.
+        If a shape is given for an input with a default, the default is ignored. Raises `ValueError` for an unknown
+        name or an invalid shape.
         """
         return self._solved.check_inputs(shapes)
 
     @checked
     def bind_inputs(self, shapes: Mapping[str, Sequence[int]]) -> dict[str, int]:
-        """Sizes of the symbols at concrete input shapes: ``{"x": (2, 5)}`` to ``{"batch": 2, "seq": 5}``."""
+        """Return the sizes of the symbols at concrete input shapes: ``{"x": (2, 5)}`` to ``{"batch": 2, "seq": 5}``."""
         return self._solved.bind_inputs(shapes)
 
     @checked
     def verify(self, inputs: Mapping[str, Any]) -> Any:
-        """Runs the model with onnxruntime and compares every tensor's shape with the prediction."""
+        """Run the model with onnxruntime and compare every tensor's shape with the prediction."""
         from .explain.runtime import verify
 
         return verify(self._solved, inputs)
@@ -387,45 +384,45 @@ class Analysis:
     def compare_with_true_inputs(
         self, inputs: Mapping[str, Any], outputs: Mapping[str, Any] | Sequence[Any]
     ) -> dict[str, tuple[tuple[str, int, int | None], ...]]:
-        """Rows ``(expression, true size, computed size)`` per output dim. Sizes come from arrays of a runtime."""
+        """Return rows ``(expression, true size, computed size)`` per output dim, with sizes from a run's arrays."""
         from .explain.runtime import compare
 
         return compare(self._solved, inputs, outputs)
 
     @checked
     def explain(self, tensor: str, axis: int | None = None, depth: int | None = None) -> Derivation:
-        """The derivation of a tensor's shape: of one `axis`, or of all. With `depth`, only the last `depth` nodes."""
+        """Derive a tensor's shape: one `axis`, or all. With `depth`, return only the last `depth` nodes."""
         from .explain.derivation import explain
 
         return explain(self._solved.lowered, tensor, axis, depth)
 
     @cached_property
     def graph(self) -> nx.DiGraph[str]:
-        """The model's graph for NetworkX."""
+        """Return the model's graph for NetworkX."""
         return self.model.graph.to_networkx()
 
     @checked
     def annotate(self, policy: str = "refine", *, contract: bool = False) -> onnx.ModelProto:
-        """A copy of the model with shapes written as value_info; arguments as for `shapesolve.annotate`."""
+        """Return a copy of the model with shapes written as value_info; arguments as for `shapesolve.annotate`."""
         model: onnx.ModelProto = self._render("annotated", policy, contract=contract)
         return model
 
     def update_shapes(self, model: onnx.ModelProto) -> None:
-        """Writes shapes of intermediate tensors into the value_info of `model`, in place. `annotate` makes a copy."""
+        """Write shapes of intermediate tensors into the value_info of `model`, in place. `annotate` makes a copy."""
         self._render("updated", model)
 
     def to_json(self) -> str:
-        """The report as JSON text."""
+        """Return the report as JSON."""
         text: str = self._render("json")
         return text
 
     def to_html(self, title: str = "") -> str:
-        """One self-contained HTML page; `title` is what it calls the model (default: the name of its file)."""
+        """Return one self-contained HTML page; `title` is the displayed model name (default: the file name)."""
         text: str = self._render("html", title)
         return text
 
     def explore(self, height: int = 640) -> Any:
-        """The explorer as a notebook widget (extra ``notebook``); `height` in pixels."""
+        """Return the explorer as a notebook widget (extra ``notebook``); `height` is in pixels."""
         return self._render("explore", height)
 
     def _repr_html_(self) -> str:

@@ -1,12 +1,12 @@
-"""Checks argument types of public functions, with errors that state the accepted types.
+"""Argument checks of public functions, with errors that name the accepted types.
 
     @checked
     def fix(model: Any, sizes: Mapping[str, int]) -> ModelProto: ...
 
     >>> fix(model, 3)
-    TypeError: fix takes sizes as a mapping of str to int, not 3
+    TypeError: fix: sizes must be a mapping of str to int, got 3
 
-What a container holds is looked at only where the call fails: functions say more of a size that is none.
+The elements of a container are checked only if the call fails: the function's own errors are more specific.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class _Kind(NamedTuple):
         if self.type is Callable:
             return callable(value)
         if self.type is int and not isinstance(value, str | bytes):
-            return hasattr(type(value), "__index__")  # numpy has integers of its own
+            return hasattr(type(value), "__index__")  # numpy has separate integer types
         if self.type is float and hasattr(type(value), "__float__"):
             return True
         if not isinstance(value, self.type) or (self.type in _LISTS and isinstance(value, str | bytes)):
@@ -63,7 +63,7 @@ class _Kind(NamedTuple):
         return True
 
     def text(self, article: str = "a ") -> str:
-        """Text of the accepted types."""
+        """Return a description of the accepted types."""
         if self.either:
             words = list(dict.fromkeys(kind.text(article) for kind in self.either))
             return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
@@ -83,7 +83,7 @@ _ANY = _Kind()
 
 
 def checked(function: Callable[P, T]) -> Callable[P, T]:
-    """Decorator: a call with wrong argument types raises `TypeError` with the accepted types."""
+    """Make a call with wrong argument types raise `TypeError` with the accepted types (decorator)."""
     kinds: dict[str, _Kind] = {}
 
     @wraps(function)
@@ -102,7 +102,7 @@ def checked(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def checked_where_it_fails(function: Callable[P, T]) -> Callable[P, T]:
-    """`checked` for frequently called functions: arguments are checked only after an exception."""
+    """Do the same as `checked` for frequently called functions: check arguments only after an exception."""
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -118,20 +118,20 @@ def checked_where_it_fails(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def wrong(taken: str, given: object) -> TypeError:
-    """The `TypeError` for a wrong argument, for functions that cannot use `checked`."""
+    """Return the `TypeError` for a wrong argument, for functions that cannot use `checked`."""
     text = repr(given)
-    return TypeError(f"{taken}, not {text if len(text) <= 80 else f'{text[:80]}…'}")
+    return TypeError(f"{taken}, got {text if len(text) <= 80 else f'{text[:80]}…'}")
 
 
 def _check(function: Any, kinds: Mapping[str, _Kind], given: Mapping[str, Any], *, inside: bool) -> None:
     for name, value in given.items():
         kind = kinds.get(name, _ANY)
         if not kind.fits(value, inside):
-            raise wrong(f"{function.__name__} takes {name} as {kind.text()}", value)
+            raise wrong(f"{function.__name__}: {name} must be {kind.text()}", value)
 
 
 def _kinds(function: Any) -> dict[str, _Kind]:
-    """The accepted types of each parameter, in order."""
+    """Return the accepted types of each parameter, in order."""
     code = function.__code__
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     annotations = function.__annotations__
@@ -145,7 +145,7 @@ def _read(annotation: Any, known: Mapping[str, Any]) -> _Kind:
 
 
 def _of_node(node: ast.expr, known: Mapping[str, Any]) -> _Kind:
-    """Accepted types from an annotation's syntax tree; names unknown at run time accept anything."""
+    """Return the accepted types from an annotation's syntax tree; names unknown at run time accept anything."""
     if isinstance(node, ast.BinOp):
         return _either((_of_node(node.left, known), _of_node(node.right, known)))
     if isinstance(node, ast.Constant):
@@ -162,7 +162,7 @@ def _of_node(node: ast.expr, known: Mapping[str, Any]) -> _Kind:
 
 
 def _of(found: Any) -> _Kind:
-    """Accepted types from a type object."""
+    """Return the accepted types from a type object."""
     origin, args = get_origin(found), get_args(found)
     if found is None or found is NoneType:
         return _Kind(NoneType)

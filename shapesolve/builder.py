@@ -21,7 +21,7 @@ from .report.text import render_text
 
 _LOG = logging.getLogger(__name__)
 
-#: a size as an integer or as an expression
+#: a size as an integer or an expression
 Size = int | str
 
 
@@ -33,10 +33,10 @@ class BasicShapeBuilder:
     >>> builder.get_shape("Z")                       # doctest: +SKIP
     ('batch', 'seq1+seq2')
 
-    The environment variables `ONNXSTOPSHAPE`, `ONNXSTOPTYPE` (a tensor: raise `RuntimeError` as soon as its shape or type is
-    known), `ONNXDYNDIM` (a dim name: log the tensors that have it), `ONNXCST` (log tensors with known elements),
-    `ONNXSTOPVALUESHAPE` (a tensor: log its elements), and `ONNXSHAPECOMPUTE` (raise `RuntimeError` if a shape stays unknown)
-    are read by `run_model`.
+    `run_model` reads these environment variables: `ONNXSTOPSHAPE`, `ONNXSTOPTYPE` (a tensor: raise `RuntimeError` as
+    soon as its shape or type is known), `ONNXDYNDIM` (a dim name: log the tensors that have it), `ONNXCST` (log
+    tensors with known elements), `ONNXSTOPVALUESHAPE` (a tensor: log its elements), and `ONNXSHAPECOMPUTE` (raise
+    `RuntimeError` if a shape stays unknown).
     """
 
     def __init__(self) -> None:
@@ -81,7 +81,7 @@ class BasicShapeBuilder:
             raise RuntimeError("; ".join(c.message for c in analysis.conflicts))
         missing = [n for n in analysis.dtypes if n not in analysis.shapes]
         if os.environ.get("ONNXSHAPECOMPUTE") and missing:
-            raise RuntimeError(f"no shape is known for {', '.join(missing[:8])}")
+            raise RuntimeError(f"unknown shape of {', '.join(missing[:8])}")
 
     # ------------------------------------------------------------------ shapes, types, ranks, devices
 
@@ -95,7 +95,7 @@ class BasicShapeBuilder:
         return _sizes(self.analysis.shapes[name]) if own is None else own
 
     def set_shape(self, name: str, shape: Sequence[Size], **_: Any) -> None:
-        """State the shape of a tensor. Raises `ValueError` if another rank was inferred or stated."""
+        """Set the shape of a tensor. Raises `ValueError` if a different rank is known."""
         if self.has_rank(name) and self.get_rank(name) != len(shape):
             raise ValueError(f"{name} must have rank {self.get_rank(name)}, got {tuple(shape)}")
         self._shapes[name] = tuple(shape)
@@ -109,7 +109,7 @@ class BasicShapeBuilder:
         return self._types[name] if name in self._types else self.analysis.dtypes[name]
 
     def set_type(self, name: str, itype: int) -> None:
-        """State the element type of a tensor."""
+        """Set the element type of a tensor."""
         self._types[name] = itype
 
     def has_rank(self, name: str) -> bool:
@@ -121,7 +121,7 @@ class BasicShapeBuilder:
         return self._ranks[name] if name in self._ranks else len(self.get_shape(name))
 
     def set_rank(self, name: str, rank: int) -> None:
-        """State the rank of a tensor."""
+        """Set the rank of a tensor."""
         self._ranks[name] = rank
 
     def has_device(self, name: str) -> bool:
@@ -133,13 +133,13 @@ class BasicShapeBuilder:
         return self._devices[name]
 
     def set_device(self, name: str, device: int) -> None:
-        """State the device of a tensor."""
+        """Set the device of a tensor."""
         self._devices[name] = device
 
     # ------------------------------------------------------------------ results
 
     def evaluate_shape(self, name: str, context: Mapping[str, int]) -> tuple[int | None, ...]:
-        """Return the shape of a tensor at these sizes; None for a dim that they do not determine."""
+        """Return the shape of a tensor at these sizes, with None for a dim that they do not determine."""
         return tuple(Dim(size).evaluate(context) for size in self.get_shape(name))
 
     def compare_with_true_inputs(
@@ -148,7 +148,7 @@ class BasicShapeBuilder:
         outputs: Mapping[str, Any] | Sequence[Any],
         exc: bool = True,
     ) -> dict[str, tuple[tuple[str, int, int | None], ...]]:
-        """Compare the inferred output shapes with those of a run.
+        """Compare the inferred output shapes with a run's.
 
         Returns:
             By output, `(expression, size in the run, inferred size)` for each dim.
@@ -193,7 +193,7 @@ def _sizes(dims: Shape | Sequence[Dim]) -> tuple[Size, ...]:
 
 
 def _observer() -> Callable[[Node, Mapping[str, Known]], None] | None:
-    """The function that does what yobx's environment variables ask for; None if none is set."""
+    """Return the callback that implements yobx's environment variables, or None if none is set."""
     shape, itype, dim, value = (
         os.environ.get(f"ONNX{name}", "") for name in ("STOPSHAPE", "STOPTYPE", "DYNDIM", "STOPVALUESHAPE")
     )

@@ -1,7 +1,7 @@
-"""Pauses Python's cyclic garbage collector during an analysis.
+"""Suspension of Python's cyclic garbage collector during an analysis.
 
-An analysis makes many small objects that live as long as its result, and no cycles; passes of the collector over them
-find nothing and cost an eighth of the time (measured over the corpus, with and without the pause).
+An analysis makes many small objects that live as long as its result, but no cycles. Collections find nothing and take
+an eighth of the time (measured over the corpus, with and without the pause).
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ _PAUSED = threading.Lock()
 class CollectionPaused:
     """Context manager that disables the cyclic garbage collector.
 
-    Of analyses that overlap in several threads the first one pauses and restores, and the others do neither: however
-    many follow each other, the host's cycles are collected in between.
+    If analyses overlap in several threads, the first one pauses and restores the collector, and the others do
+    neither. Between analyses, the host's cycles are collected even if many analyses follow each other.
     """
 
     __slots__ = ("_ours", "_was_enabled")

@@ -1,11 +1,11 @@
-"""Replacements for the shape inference functions of onnx and onnxruntime, with their names.
+"""Drop-in replacements for the shape inference functions of onnx and onnxruntime.
 
     from shapesolve.compat import SymbolicShapeInference, infer_shapes      # instead of theirs
     python -m shapesolve.compat --input model.onnx --output shaped.onnx     # instead of symbolic_shape_infer.py
     shapesolve.compat.install()                                             # for callers that import theirs
 
-What they say of inputs and outputs stays: dims of inputs are never renamed, names of output dims stay as they are, and an
-output dim that only an expression describes stays open unless `expressions` asks for it.
+Declared inputs and outputs stay: input dims are never renamed, and names of output dims are kept. An output dim that
+only an expression describes stays undeclared unless `expressions` is set.
 
 https://onnx.ai/onnx/api/shape_inference.html,
 https://github.com/microsoft/onnxruntime/blob/main/onnxruntime/python/tools/symbolic_shape_infer.py
@@ -33,7 +33,7 @@ from .model.saving import save, with_weights
 from .report.annotate import annotated
 
 _LOG = logging.getLogger(__name__)
-#: modules under which onnxruntime's tool is imported: as a package, and by onnxruntime's own transformers tools
+#: modules from which onnxruntime's tool is imported: as a package, and by onnxruntime's own transformers tools
 _TOOLS = ("onnxruntime.tools.symbolic_shape_infer", "symbolic_shape_infer")
 _PACKAGED, _BARE = _TOOLS
 _LOCK = threading.Lock()
@@ -53,18 +53,18 @@ class SymbolicShapeInference:
         *,
         expressions: bool = False,
     ) -> onnx.ModelProto:
-        """A copy of the model with inferred shapes.
+        """Return a copy of the model with inferred shapes.
 
         Args:
-            in_mp: the model, which stays as it is.
-            int_max: taken for compatibility; sizes that mean "to the end" are recognized without it.
-            auto_merge: in a broadcast, take two names to be equal; the assumption is logged.
-            guess_output_rank: taken for compatibility; nothing is guessed.
-            verbose: from 1 on, findings are logged as warnings.
-            expressions: write expressions (``past + seq``) into the dims of outputs too.
+            in_mp: Model, which is not modified.
+            int_max: Ignored; sizes that mean "to the end" are recognized without it.
+            auto_merge: Whether to assume that two names in a broadcast are equal; the assumption is logged.
+            guess_output_rank: Ignored; nothing is guessed.
+            verbose: Log level; at 1 or more, findings are logged as warnings.
+            expressions: Whether to write expressions (``past + seq``) into output dims too.
 
         Raises:
-            ModelError: the model cannot be read.
+            ModelError: If the model cannot be read.
         """
         analysis = analyze(in_mp, broadcast="equal" if auto_merge else "named")
         if verbose or auto_merge:
@@ -82,20 +82,18 @@ def infer_shapes(
 ) -> onnx.ModelProto:
     """Replacement for ``onnx.shape_inference.infer_shapes``; data is always propagated.
 
-    With `check_type` or `strict_mode`, a model whose shapes contradict each other is an error, with `strict_mode` also a
-    declared shape or element type that is not that of the tensor.
+    With `check_type` or `strict_mode`, a model with contradictory shapes is an error; with `strict_mode`, so is a
+    declared shape or element type that differs from the inferred one.
 
     Raises:
-        onnx.shape_inference.InferenceError: it is asked for strictness, and the model cannot run or not be read, or declares
-            something else than is inferred.
-        TypeError: `model` is neither a proto nor bytes.
+        onnx.shape_inference.InferenceError: If an error was requested as above, and the model cannot run, cannot be
+        read, or has a wrong declaration.
+        TypeError: If `model` is neither a proto nor bytes.
     """
     given: object = model
     if not isinstance(given, (onnx.ModelProto, bytes)):
         given = type(model).__name__
-        raise TypeError(
-            f"infer_shapes takes a ModelProto or bytes, not {given}; a path goes to infer_shapes_path"
-        )
+        raise TypeError(f"expected a ModelProto or bytes, got {given}; for a path, use infer_shapes_path")
     analysis = _analyzed(model, check_type, strict_mode)
     if analysis is None:
         return model if isinstance(model, onnx.ModelProto) else onnx.ModelProto.FromString(model)
@@ -113,14 +111,14 @@ def infer_shapes_path(
 ) -> None:
     """Replacement for ``onnx.shape_inference.infer_shapes_path``. Weights are copied between files without being read.
 
-    Without `output_path` the model itself is replaced, as onnx does it; the file is written whole or not at all.
+    Without `output_path`, the model itself is replaced, as onnx does; the file is written atomically.
 
     Raises:
-        onnx.shape_inference.InferenceError, TypeError: as `infer_shapes` does.
-        OSError: the file cannot be written.
+        onnx.shape_inference.InferenceError, TypeError: As for `infer_shapes`.
+        OSError: If the file cannot be written.
     """
     if isinstance(model_path, onnx.ModelProto):
-        raise TypeError("infer_shapes_path takes a path; a ModelProto goes to infer_shapes")
+        raise TypeError("expected a path; for a ModelProto, use infer_shapes")
     source = os.fspath(model_path)
     analysis = _analyzed(source, check_type, strict_mode)
     if analysis is not None:
@@ -129,7 +127,7 @@ def infer_shapes_path(
 
 
 def install() -> None:
-    """Replaces the functions of onnx and onnxruntime in this process, until `uninstall`."""
+    """Replace the functions of onnx and onnxruntime in this process, until `uninstall`."""
     with _LOCK:
         if _replaced:
             return
@@ -137,11 +135,9 @@ def install() -> None:
         _replace(onnx.shape_inference, "infer_shapes_path", infer_shapes_path)
         try:
             tool = importlib.import_module(_PACKAGED)
-        except ImportError:  # onnxruntime, or what its tool needs, is not installed
+        except ImportError:  # onnxruntime, or a dependency of its tool, is not installed
             return
-        sys.modules.setdefault(
-            _BARE, tool
-        )  # who imports it later by that name gets the one that is replaced here
+        sys.modules.setdefault(_BARE, tool)  # later imports by that name get the replacement
         for module in dict.fromkeys((tool, sys.modules[_BARE])):
             theirs = module.SymbolicShapeInference
             _replace(theirs, "infer_shapes", staticmethod(SymbolicShapeInference.infer_shapes))
@@ -149,7 +145,7 @@ def install() -> None:
 
 
 def uninstall() -> None:
-    """Restores the functions of onnx and onnxruntime."""
+    """Restore the functions of onnx and onnxruntime."""
     with _LOCK:
         while _replaced:
             owner, name, original = _replaced.pop()
@@ -164,7 +160,7 @@ def _replace(owner: Any, name: str, ours: Any) -> None:
 
 
 def _infer_impl(self: Any, start_sympy_data: object = None) -> bool:
-    """Sets the attributes that subclasses in onnxruntime read after inference."""
+    """Set the attributes that subclasses in onnxruntime read after inference."""
     analysis = analyze(self.out_mp_, broadcast="equal" if self.auto_merge_ else "named")
     shaped = _shaped(analysis, expressions=True)
     del self.out_mp_.graph.value_info[:]
@@ -176,13 +172,13 @@ def _infer_impl(self: Any, start_sympy_data: object = None) -> bool:
 
 
 def _analyzed(model: Any, check_type: bool, strict_mode: bool) -> Analysis | None:
-    """The analysis; None, with a log message, for an unreadable model unless `check_type`."""
+    """Return the analysis, or None with a log message for an unreadable model unless `check_type`."""
     try:
         analysis = analyze(model)
     except ModelError as e:
         if check_type or strict_mode:
             raise onnx.shape_inference.InferenceError(str(e)) from None
-        _LOG.warning("no shapes are inferred: %s", e)
+        _LOG.warning("no shapes inferred: %s", e)
         return None
     refusals = [c.message for c in analysis.conflicts] if check_type or strict_mode else []
     refusals += contradictions(analysis._solved) if strict_mode else []
@@ -196,7 +192,7 @@ def _shaped(analysis: Analysis, expressions: bool) -> onnx.ModelProto:
 
 
 def _trimmed(model: onnx.ModelProto, analysis: Analysis, expressions: bool) -> onnx.ModelProto:
-    """The annotated model, with declared outputs kept if only a name or expression is new."""
+    """Return the annotated model, with declared outputs kept if only a name or expression is new."""
     if expressions:
         return model
     declared = {o.name: o for o in analysis.model.proto.graph.output}
@@ -223,30 +219,35 @@ def _tell(analysis: Analysis, verbose: int) -> None:
 
 def _arguments(given: Sequence[str] | None) -> Namespace:
     parser = ArgumentParser(
-        "python -m shapesolve.compat", description="Write a model with every shape in it."
+        "python -m shapesolve.compat", description="Write a copy of a model with all inferred shapes."
     )
-    parser.add_argument("--input", required=True, help="the model")
-    parser.add_argument("--output", help="where to write (without it, the model is only analyzed)")
+    parser.add_argument("--input", required=True, help="model file")
+    parser.add_argument("--output", help="file to write (default: only analyze the model)")
     parser.add_argument(
-        "--auto_merge", action="store_true", help="in a broadcast, take two names to be equal"
+        "--auto_merge", action="store_true", help="in a broadcast, assume that two names are equal"
     )
-    parser.add_argument("--int_max", type=int, default=2**31 - 1, help="taken for compatibility")
+    parser.add_argument("--int_max", type=int, default=2**31 - 1, help="ignored")
+    parser.add_argument("--guess_output_rank", action="store_true", help="ignored; nothing is guessed")
+    parser.add_argument("--verbose", type=int, default=0, help="at 1 or more, print findings")
     parser.add_argument(
-        "--guess_output_rank", action="store_true", help="taken for compatibility; nothing is guessed"
+        "--save_as_external_data", action="store_true", help="keep weights in an external file"
     )
-    parser.add_argument("--verbose", type=int, default=0, help="from 1 on, print findings")
+    parser.add_argument("--all_tensors_to_one_file", action="store_true", help="use one file for all weights")
+    parser.add_argument("--external_data_location", default="./", help="name of that file")
     parser.add_argument(
-        "--save_as_external_data", action="store_true", help="keep weights in a file of their own"
+        "--external_data_size_threshold",
+        type=int,
+        default=1024,
+        help="minimum bytes of an external weight",
     )
-    parser.add_argument("--all_tensors_to_one_file", action="store_true", help="one file for all of them")
-    parser.add_argument("--external_data_location", default="./", help="the name of that file")
-    parser.add_argument("--external_data_size_threshold", type=int, default=1024, help="bytes from which on")
     return parser.parse_args(given)
 
 
 def main(given: Sequence[str] | None = None) -> int:
-    """Command line of onnxruntime's symbolic_shape_infer tool. 0, or 1 with a sentence when the model cannot be read or
-    written.
+    """Run the command line of onnxruntime's symbolic_shape_infer tool.
+
+    Returns:
+        The exit code: 0, or 1 with a message if the model cannot be read or written.
     """
     logging.basicConfig(format="%(message)s")
     args = _arguments(given)

@@ -1,8 +1,8 @@
 """`cached_property` without a lock: computed at first use, then an attribute of the instance.
 
-`functools.cached_property` holds one lock per class while it computes on Python 3.11: a slow model of one thread would stop
-every other thread, and a process forked meanwhile would inherit the lock taken. Here threads that ask at once may compute
-the same value twice, and the first one stored is kept.
+On Python 3.11, `functools.cached_property` holds one lock per class while it computes: a slow model in one thread
+would stop every other thread, and a process forked meanwhile would inherit the held lock. Without the lock,
+concurrent threads may compute the same value twice; the first one stored is kept.
 """
 
 from __future__ import annotations

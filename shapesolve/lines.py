@@ -1,4 +1,4 @@
-"""Styled text: pieces with styles, coloured on a terminal and plain elsewhere."""
+"""Styled text: pieces with styles, colored on a terminal and plain elsewhere."""
 
 from __future__ import annotations
 
@@ -20,33 +20,33 @@ _BEYOND_ASCII = re.compile(r"[\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 
 def visible(text: str) -> str:
-    r"""Escapes control characters (``\x1b``), so that names in a model cannot control a terminal."""
+    r"""Escape control characters (``\x1b``), so that names in a model cannot control a terminal."""
     return _CONTROL.sub(lambda m: m[0].encode("unicode_escape").decode(), text)
 
 
 def json_text(data: Any, indent: int | None = 1) -> str:
-    """JSON with control characters escaped, safe to print on a terminal."""
-    import json  # most commands write none
+    """Return JSON with control characters escaped, safe to print on a terminal."""
+    import json  # most commands write no JSON
 
     text = json.dumps(data, indent=indent, ensure_ascii=False)
     return _BEYOND_ASCII.sub(lambda m: f"\\u{ord(m[0]):04x}", text)
 
 
 def clipped(text: str, length: int) -> str:
-    """The text, cut to `length` with an ellipsis."""
+    """Return the text, cut to `length` with an ellipsis."""
     return text if len(text) <= length else f"{text[: length - 2]} …"
 
 
 def line(*pieces: Piece | str) -> Line:
-    """A line from styled pieces and plain strings."""
+    """Return a line of styled pieces and plain strings."""
     return tuple(("", visible(p)) if isinstance(p, str) else (p[0], visible(p[1])) for p in pieces)
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A table row; consecutive rows align in columns.
+    """Table row; consecutive rows align in columns.
 
-    A cell longer than `most` (0: any length) does not widen its column where the width of the output is not limited.
+    A cell longer than `most` (0: any length) does not widen its column if the output has unlimited width.
     """
 
     cells: tuple[Line, ...]
@@ -57,7 +57,7 @@ Printed = Line | Row
 
 
 def row(*cells: Piece | str | Line, most: int = 0) -> Row:
-    """A table row from cells: pieces, plain strings or lines."""
+    """Return a table row of cells: pieces, plain strings, or lines."""
     return Row(tuple(c if _is_line(c) else line(c) for c in cells), most)  # type: ignore[arg-type, misc]
 
 
@@ -65,12 +65,12 @@ def _is_line(cell: Piece | str | Line) -> bool:
     return not isinstance(cell, str) and (not cell or not isinstance(cell[0], str))
 
 
-#: between two columns of a table
+#: gap between two columns of a table
 GAP = 2
 
 
 def tables(printed: Iterable[Printed]) -> Iterator[Line | list[Row]]:
-    """Groups consecutive rows into tables; lines stay."""
+    """Group consecutive rows into tables; lines are unchanged."""
     for width, group in groupby(printed, lambda p: len(p.cells) if isinstance(p, Row) else 0):
         if width:
             yield [r for r in group if isinstance(r, Row)]
@@ -79,7 +79,7 @@ def tables(printed: Iterable[Printed]) -> Iterator[Line | list[Row]]:
 
 
 def plain(printed: Iterable[Printed]) -> str:
-    """The text without styles, unwrapped."""
+    """Return the text without styles, unwrapped."""
     out: list[str] = []
     for part in tables(printed):
         out += _plain_table(part) if isinstance(part, list) else ["".join(text for _, text in part).rstrip()]

@@ -29,18 +29,19 @@ if TYPE_CHECKING:
 def infer_symbolic_shapes(
     model: ir.Model, *, policy: Policy = "refine", warn_on_missing: bool = True, **options: Any
 ) -> ir.Model:
-    """Adds inferred shapes and types to `model`, in place, and returns it.
+    """Add inferred shapes and types to `model`, in place, and return it.
 
     Args:
-        model: the model.
-        policy: what to do where a value has a shape already: ``skip``, ``override``, ``refine`` (a number over a name over
-            nothing) or ``strict`` (as refine, and fail where what is declared contradicts what is inferred).
-        warn_on_missing: warn of operators that no rule is known for.
-        options: as for `shapesolve.analyze`.
+        model: Model to modify.
+        policy: Treatment of existing shapes: ``skip``, ``override``, ``refine`` (a number replaces a name, and either
+            replaces a missing dim), or ``strict`` (``refine`` that fails if a declaration contradicts the inferred
+            shape).
+        warn_on_missing: Whether to warn about operators without a rule.
+        options: Options for `shapesolve.analyze`.
 
     Raises:
-        ValueError: an unknown policy, or a contradiction under ``strict``.
-        ModelError: the model cannot be analyzed.
+        ValueError: If the policy is unknown, or on a contradiction under ``strict``.
+        ModelError: If the model cannot be analyzed.
     """
     analysis, _ = _infer(model, policy, options)
     if warn_on_missing:
@@ -59,7 +60,7 @@ class ShapePass(ir.passes.InPlacePass):  # type: ignore[misc]
         self.analysis: Analysis | None = None
 
     def call(self, model: ir.Model) -> ir.passes.PassResult:
-        """Infers shapes of a model."""
+        """Infer the shapes of a model."""
         self.analysis, modified = _infer(model, self.policy, self.options)
         return ir.passes.PassResult(model, modified)
 
@@ -72,7 +73,7 @@ class SimplifyPass(ir.passes.FunctionalPass):  # type: ignore[misc]
         self.keep = tuple(keep)
 
     def call(self, model: ir.Model) -> ir.passes.PassResult:
-        """Returns a simplified copy of a model."""
+        """Return a simplified copy of a model."""
         from .change.simplify import simplified
         from .model import read_model
 
@@ -87,7 +88,7 @@ class SimplifyPass(ir.passes.FunctionalPass):  # type: ignore[misc]
 
 def _infer(model: ir.Model, policy: Policy, options: dict[str, Any]) -> tuple[Analysis, bool]:
     if policy not in get_args(Policy):
-        raise ValueError(f"policy is skip, override, refine or strict, not {policy!r}")
+        raise ValueError(f"policy must be skip, override, refine, or strict, got {policy!r}")
     analysis = analyze(model, **options)
     merger = Merger(analysis, policy)
     outputs = {id(v) for v in model.graph.outputs}
@@ -98,9 +99,9 @@ def _infer(model: ir.Model, policy: Policy, options: dict[str, Any]) -> tuple[An
 
 
 def _values(graph: ir.Graph, prefix: str) -> Iterator[tuple[ir.Value, str]]:
-    """All values of a graph and its subgraphs, with their names in the analysis.
+    """Return all values of a graph and its subgraphs, with their names in the analysis.
 
-    Graphs of nodes that share a name are left out: the scope of their values is not known.
+    Graphs of nodes that share a name are left out, because the scope of their values is ambiguous.
     """
     labels = Counter(_label(node) for node in graph)
     for node in graph:

@@ -1,8 +1,8 @@
-"""A pytest plugin that collects ONNX files as tests. ``pytest --shapesolve`` collects ``*.onnx`` files and fails on
-contradictory shapes.
+"""Pytest plugin that collects ONNX files as tests. ``pytest --shapesolve`` fails on contradictory shapes in ``*.onnx``
+files.
 
-``--shapesolve-strict`` lets warnings fail too. Settings of ``[tool.shapesolve]`` in the project's pyproject.toml hold (see
-`shapesolve.report.gate`).
+With ``--shapesolve-strict``, warnings also fail. Settings of ``[tool.shapesolve]`` in the project's pyproject.toml
+apply (see `shapesolve.report.gate`).
 """
 
 from __future__ import annotations
@@ -15,35 +15,37 @@ import pytest
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Adds the command line options of the plugin."""
+    """Add the command line options of the plugin."""
     group = parser.getgroup("shapesolve")
     group.addoption("--shapesolve", action="store_true", help="collect *.onnx files and check their shapes")
-    group.addoption("--shapesolve-strict", action="store_true", help="the same, and let warnings fail too")
+    group.addoption(
+        "--shapesolve-strict", action="store_true", help="like --shapesolve, but warnings also fail"
+    )
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """Collects an ONNX file if the option is given."""
+    """Collect an ONNX file if the option is given."""
     wanted = parent.config.getoption("--shapesolve") or parent.config.getoption("--shapesolve-strict")
     return OnnxFile.from_parent(parent, path=file_path) if wanted and file_path.suffix == ".onnx" else None
 
 
 class OnnxFile(pytest.File):
-    """An ONNX file as a test collector."""
+    """Test collector for an ONNX file."""
 
     def collect(self) -> Iterator[pytest.Item]:
-        """Yields one test for the file."""
+        """Yield one test for the file."""
         yield ShapesItem.from_parent(self, name="shapes")
 
 
 class ShapesFailure(Exception):
-    """Raised by a test for findings that count as failures; the message has the findings."""
+    """Raised by a test for findings that fail it; the message has the findings."""
 
 
 class ShapesItem(pytest.Item):
-    """A test that analyzes one model."""
+    """Test that analyzes one model."""
 
     def runtest(self) -> None:
-        """Analyzes the model; raises `ShapesFailure` for findings that count."""
+        """Analyze the model; raise `ShapesFailure` for findings that fail the test."""
         from dataclasses import replace
 
         from .analysis import analyze
@@ -70,11 +72,11 @@ class ShapesItem(pytest.Item):
             raise ShapesFailure(findings_text(wrong))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], *args: Any, **kwargs: Any) -> Any:
-        """Text of the findings, without traceback."""
+        """Return the findings, without a traceback."""
         if isinstance(excinfo.value, ShapesFailure):
             return str(excinfo.value)
         return super().repr_failure(excinfo, *args, **kwargs)
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
-        """The location of the item, for reports."""
+        """Return the location of the item, for reports."""
         return self.path, None, f"shapes of {self.path.name}"

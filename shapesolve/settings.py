@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 class SettingsError(ValueError):
-    """Raised for an illegal setting; the message has the file and the key."""
+    """Raised for an invalid setting; the message has the file and the key."""
 
 
 def settings_table(start: Path | None = None) -> tuple[dict[str, object], Path] | None:
@@ -29,20 +29,20 @@ def settings_table(start: Path | None = None) -> tuple[dict[str, object], Path] 
         if table is None:
             continue
         if not isinstance(table, dict):
-            raise SettingsError(f"{file} [tool.shapesolve] is not a table")
+            raise SettingsError(f"{file}: [tool.shapesolve] must be a table")
         return table, file
     return None
 
 
 def texts(given: object, where: str) -> list[str]:
-    """A list of strings; raise `SettingsError` for anything else."""
+    """Return a list of strings; raise `SettingsError` for anything else."""
     if not isinstance(given, list) or not all(isinstance(item, str) for item in given):
         raise SettingsError(f"{where} must be a list of strings")
     return list(given)
 
 
 def project_plugins(start: Path | None = None) -> tuple[list[str], Path]:
-    """Modules with rules of custom operators that the settings name, and the folder that they are relative to.
+    """Return the operator rule modules named in the settings, and the folder that they are relative to.
 
     Raises:
         SettingsError: If the settings cannot be read.

@@ -21,7 +21,7 @@ from .solve.proof import Proof, Proved, Refuted
 
 
 def assert_ok(model: Any, **options: Any) -> Analysis:
-    """Asserts that the model has no conflict; returns the analysis. `options` go to `analyze`."""
+    """Assert that the model has no conflict, and return the analysis. `options` are passed to `analyze`."""
     __tracebackhide__ = True
     a = _analysis(model, options)
     if a.conflicts:
@@ -31,12 +31,12 @@ def assert_ok(model: Any, **options: Any) -> Analysis:
 
 @checked
 def assert_shapes(model: Any, expected: Mapping[str, Sequence[int | str | None]], **options: Any) -> Analysis:
-    """Asserts that tensors have the given shapes for every input that the model accepts.
+    """Assert that tensors have the given shapes for every input that the model accepts.
 
     A dim is a number, an expression over the names of the model's input dims (``"past + seq"``), or None for any.
 
     Raises:
-        AssertionError: some shape differs; the message lists all that do.
+        AssertionError: If a shape differs; the message lists all that do.
     """
     __tracebackhide__ = True
     a = _analysis(model, options)
@@ -48,12 +48,12 @@ def assert_shapes(model: Any, expected: Mapping[str, Sequence[int | str | None]]
 
 @checked
 def assert_contract(model: Any, expected: Iterable[str], *, exact: bool = True, **options: Any) -> Analysis:
-    """Asserts that the model requires the conditions `expected`, and (`exact`) no others.
+    """Assert that the model requires the conditions `expected`, and (`exact`) no others.
 
     Conditions are compared by proof, not as text, and for non-empty inputs, as in `Analysis.contract`.
 
     Raises:
-        AssertionError: the contracts differ; the message names the conditions.
+        AssertionError: If the contracts differ; the message lists the differences.
     """
     __tracebackhide__ = True
     a = assert_ok(model, **options)
@@ -68,12 +68,12 @@ def assert_contract(model: Any, expected: Iterable[str], *, exact: bool = True, 
     for text, cond in wanted.items():
         verdict = engine.entails(cond, needed)
         if not verdict.proved:
-            wrong.append(f"the model does not need {text}{_example(verdict.model, a)}")
+            wrong.append(f"the model does not require {text}{_example(verdict.model, a)}")
     for term in a.contract if exact else ():
         verdict = engine.entails(term.cond, [*wanted.values(), *filled])
         if not verdict.proved:
             nodes = f", at {', '.join(term.nodes[:3])}" if term.nodes else ""
-            wrong.append(f"the model also needs {term.text}{nodes}{_example(verdict.model, a)}")
+            wrong.append(f"the model also requires {term.text}{nodes}{_example(verdict.model, a)}")
     if wrong:
         listed = "\n".join(f"  {w}" for w in wrong)
         raise AssertionError(f"contracts differ: the model's is {a.contract or 'empty'}\n{listed}")
@@ -91,14 +91,14 @@ def _analysis(model: Any, options: Mapping[str, Any]) -> Analysis:
 
 def _mismatches(a: Analysis, name: str, dims: Sequence[int | str | None]) -> Iterable[str]:
     if name not in a.dtypes:
-        yield f"{name}: the model has no such tensor"
+        yield f"{name}: unknown tensor"
         return
     shape = a.shapes.get(name)
     if shape is None:
-        yield f"{name}: its rank is not known, expected {list(dims)}"
+        yield f"{name}: expected {list(dims)}, got unknown rank"
         return
     if len(shape) != len(dims):
-        yield f"{name}: {shape}, expected {list(dims)}"
+        yield f"{name}: expected {list(dims)}, got {shape}"
         return
     for axis, (found, wanted) in enumerate(zip(shape, dims)):
         if wanted is None:
@@ -109,19 +109,19 @@ def _mismatches(a: Analysis, name: str, dims: Sequence[int | str | None]) -> Ite
             yield f"{name}[{axis}]: {e.args[0] if e.args else e}"
             continue
         if not proof:
-            yield f"{name}[{axis}]: {found}, expected {wanted}{_at(proof)}"
+            yield f"{name}[{axis}]: expected {wanted}, got {found}{_at(proof)}"
 
 
 def _at(proof: Proof) -> str:
     if isinstance(proof, Proved):
-        return f" (they are equal only assuming {' and '.join(proof.assumptions)})"
+        return f" (equal only if {' and '.join(proof.assumptions)})"
     if not isinstance(proof, Refuted):
-        return " (not decided)"
+        return " (equality is unknown)"
     return f" (they differ at {proof.at})" if proof.at else ""
 
 
 def __getattr__(name: str) -> Any:
-    """Loads the assertion of `shapesolve.torch` on demand, as PyTorch is optional."""
+    """Load the assertion of `shapesolve.torch` on demand, because PyTorch is optional."""
     if name == "assert_exports":
         import importlib
 

@@ -81,8 +81,8 @@ def test_a_wrong_type_gets_a_sentence(
 ) -> None:
     with pytest.raises(TypeError) as caught:
         call(wrong)
-    taken, _, given = str(caught.value).partition(", not ")
-    assert taken.startswith(f"{name} takes {parameter} as a")
+    taken, _, given = str(caught.value).partition(", got ")
+    assert taken.startswith(f"{name}: {parameter} must be a")
     assert given == repr(wrong)
 
 
@@ -94,7 +94,7 @@ def test_what_is_like_the_right_type_is_taken() -> None:
     assert str(one) == str(ss.analyze(MODEL, assume=["height == 8"]).contract)
 
 
-N, AT_LEAST, ANALYSIS = ss.Dim("4*n + m"), ss.parse_cond("n >= m"), "Cost takes an Analysis"
+N, AT_LEAST, ANALYSIS = ss.Dim("4*n + m"), ss.parse_cond("n >= m"), "Cost expects an Analysis"
 BINDINGS, SIZE, LIST = (
     "takes bindings as a mapping",
     "a size is an int, a Dim or a text",
@@ -150,11 +150,11 @@ def test_what_registers_operators_says_what_it_takes(call: Callable[[Any], Any],
     with pytest.raises(TypeError) as caught:
         call(wrong)
     said = str(caught.value)
-    assert said in (f"{taken}, not {wrong!r}", said if COMPILED and "expected; got object" in said else "")
+    assert said in (f"{taken}, got {wrong!r}", said if COMPILED and "expected; got object" in said else "")
 
 
 def test_a_wrong_content_is_told_where_the_call_fails() -> None:
     with pytest.raises(
-        TypeError, match=re.escape("holds takes sizes as a mapping of str to int, not {'height': '8'}")
+        TypeError, match=re.escape("holds: sizes must be a mapping of str to int, got {'height': '8'}")
     ):
         UNET.contract.holds({"height": "8"})  # type: ignore[dict-item]

@@ -1,4 +1,4 @@
-"""The command line; each file has one group of commands."""
+"""Command line interface, with one group of commands per file."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from .loading import end_light, start_light
 
 __all__ = ["app", "main"]
 
-#: commands with threads or processes of their own, which run for long
+#: long-running commands that start threads or processes
 _LONG = (["scan"], ["serve"])
 
 
-#: characters of our own texts -> what a terminal without them shows
+#: non-ASCII characters of the output -> ASCII replacements
 _PLAIN = {"·": "-", "…": "...", "—": "-", "≤": "<=", "≥": ">="}
 
 
 def _shown(error: UnicodeError) -> tuple[str | bytes, int]:
-    """Codec error handler: show what the terminal's encoding lacks in ASCII."""
+    """Codec error handler: replace characters that the terminal's encoding lacks by ASCII."""
     if isinstance(error, UnicodeEncodeError):
         known = _PLAIN.get(error.object[error.start])
         if known is not None:
@@ -32,7 +32,7 @@ def _shown(error: UnicodeError) -> tuple[str | bytes, int]:
 
 
 def main() -> None:
-    """Runs the command line."""
+    """Run the command line."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and stream.errors in ("strict", "surrogateescape"):
             codecs.register_error("shapesolve", _shown)
@@ -52,10 +52,10 @@ def main() -> None:
         raise SystemExit(e.exit_code) from None
     except (click.Abort, KeyboardInterrupt):
         raise SystemExit(130) from None
-    except BrokenPipeError:  # the reader of our output has gone
+    except BrokenPipeError:  # the reader closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(1) from None
-    except OSError as e:  # stdout is full
+    except OSError as e:  # for example, because the disk is full
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         print(f"error: cannot write the output: {e.strerror or e}", file=sys.stderr)
         raise SystemExit(2) from None

@@ -1,4 +1,4 @@
-"""The application: names of commands, each loaded from its file on demand."""
+"""Application: the command names, each loaded from its file on demand."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import click
 from .. import __version__
 from .parameters import Command, OneLine, refuse
 
-#: group of --help -> its commands and their files
+#: --help group -> its commands, each with its file
 _GROUPS = {
     "Inspect": {
         "analyze": "reading",
@@ -39,19 +39,19 @@ _FILES = {name: file for commands in _GROUPS.values() for name, file in commands
 
 
 class Commands(OneLine, click.Group):
-    """The group of all commands, imported on demand."""
+    """Group of all commands, imported on demand."""
 
     command_class = Command
 
     def list_commands(self, ctx: click.Context | None = None) -> list[str]:
-        """Names of the commands, by group."""
+        """Return the command names, by group."""
         return [*_FILES]
 
     def get_command(self, ctx: click.Context | None, cmd_name: str) -> click.Command | None:
-        """Imports and returns a command by name."""
+        """Import and return a command by name."""
         for name in (
             [cmd_name] if cmd_name in _FILES else _FILES
-        ):  # all, so that the nearest name can be suggested
+        ):  # all commands, so that the closest name can be suggested
             import_module(f".{_FILES[name]}", __package__)
         return self.commands.get(cmd_name)
 
@@ -67,7 +67,7 @@ class Commands(OneLine, click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Finds the command for the first word; an unknown one ends the program."""
+        """Return the command for the first word; an unknown word ends the program."""
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as e:
@@ -101,18 +101,18 @@ def _show_completion(ctx: click.Context, _param: click.Parameter, asked: bool) -
 
 app = Commands(
     name="shapesolve",
-    help="Symbolic shapes of ONNX models: proved shapes, contracts on input sizes, explained conflicts.",
+    help="Symbolic shapes of ONNX models: proved shapes, input constraints, and explained errors.",
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
     params=[
         click.Option([name], is_flag=True, is_eager=True, expose_value=False, callback=callback, help=text)
         for name, callback, text in (
-            ("--version", _say_version, "Which shapesolve this is, and whether it is compiled."),
-            ("--install-completion", _install_completion, "Install completion for the current shell."),
+            ("--version", _say_version, "Show the version, and whether this is the compiled build."),
+            ("--install-completion", _install_completion, "Install shell completion for the current shell."),
             (
                 "--show-completion",
                 _show_completion,
-                "Show completion for the current shell.",
+                "Show the completion script for the current shell.",
             ),
         )
     ],

@@ -30,35 +30,37 @@ if TYPE_CHECKING:
 
 @app.command()
 def generalize(
-    models: Annotated[list[Path], Argument(metavar="EXPORTS", help="Exports at two or more fixed sizes.")],
+    models: Annotated[
+        list[Path], Argument(metavar="EXPORTS", help="Exports of the same model at two or more fixed sizes.")
+    ],
     output: Out,
     dim: Annotated[
         list[str] | None,
         Option(
             "--dim",
             metavar="INPUT[AXIS]=NAME",
-            help="A name for an input axis that differs; may be repeated. Without it, axes are named after inputs.",
+            help="Name for an input axis that differs between the exports; may be repeated. [default: based on the input]",
         ),
     ] = None,
     check: Annotated[
         list[Path] | None,
-        Option("--check", metavar="EXPORT", help="A further export, with which the new model has to agree."),
+        Option("--check", metavar="EXPORT", help="Another export that the new model must reproduce."),
     ] = None,
     verify: Annotated[
         bool,
         Option(
             "--verify/--no-verify",
-            help="Run the new model and each export with onnxruntime, where it is installed.",
+            help="Run the new model and each export with onnxruntime. [default: if it is installed]",
         ),
     ] = True,
     json: AsJson = False,
 ) -> None:
-    """Make one dynamic model of several fixed exports.
+    """Merge several fixed-size exports into one dynamic model.
 
-    What is the same in all exports stays. Numbers and tables that differ become expressions of the input sizes: the simplest
-    that fits all exports, and with which the model runs at others. At the sizes of each export the new model has the shapes of
-    that, which is proved, and its values, which is run. Where the exports leave something open, nothing is written, the node is
-    named, and the exit code is 1. Example:
+    Equal constants stay. Those that differ become expressions of the input sizes: the simplest that fit all exports
+    and let the model run at other sizes. At each export's sizes, the new model's shapes are proved equal to the
+    export's, and its values are compared by running both. If the exports are ambiguous, nothing is written, the node
+    is named, and the exit code is 1. Example:
 
         shapesolve generalize at_7.onnx at_11.onnx --dim 'ids[1]=seq' -o dynamic.onnx
     """
@@ -83,7 +85,7 @@ def generalize(
                     raise
                 skipped = str(e)
         elif checks:
-            fail("--check runs the models: onnxruntime is not installed")
+            fail("--check runs the models, but onnxruntime is not installed")
         save_changed(exports[0], changed, output)
     except Refused as e:
         refuse("generalize", str(e), json)
@@ -142,22 +144,23 @@ def free(
         Option(
             "--dim",
             metavar="INPUT[AXIS]=NAME",
-            help="An axis with a fixed size, and the name that its size gets, or a declared NAME that has one size only; "
-            "may be repeated.",
+            help="Name for an input axis of fixed size, or a declared NAME that accepts only one size; may be repeated.",
         ),
     ],
     verify: Annotated[
         bool,
-        Option("--verify", help="Run both models with onnxruntime, at the old sizes and at others."),
+        Option(
+            "--verify", help="Run both models with onnxruntime at the old sizes, and the new model at others."
+        ),
     ] = False,
     weights: Weights = None,
     json: AsJson = False,
 ) -> None:
-    """Let a model exported with fixed sizes take others.
+    """Make fixed input sizes dynamic.
 
-    A size of 1 is a number of rows, and rows stay apart, which is proved: row i of every output depends on row i of the inputs
-    alone. Another size is freed only where nothing that is stored may have followed it; else use `generalize`. Where it cannot
-    be shown, nothing is written, the node is named, and the exit code is 1. Example:
+    A size of 1 is treated as a batch size: shapesolve proves that item i of every output depends only on item i of
+    the inputs. Any other size becomes dynamic only if no stored constant can depend on it; otherwise, use
+    `generalize`. If the proof fails, nothing is written, the node is named, and the exit code is 1. Example:
 
         shapesolve free fixed.onnx --dim 'images[0]=batch' -o dynamic.onnx --verify
     """
@@ -198,7 +201,7 @@ def free(
 
 
 def _free_lines(request: DynamicRequest) -> Iterator[Printed]:
-    """What was proved of the names that were made dynamic."""
+    """Return lines on the proved properties of the new dynamic dims."""
     rows = [name for name in request.baked if name in request.rows]
     if rows:
         yield line(("good", "proved: "), f"items of {' and of '.join(rows)} are independent")
@@ -208,7 +211,7 @@ def _free_lines(request: DynamicRequest) -> Iterator[Printed]:
 
 
 def _run_lines(runs: Sequence[Run], skipped: str) -> Iterator[Printed]:
-    """Sizes at which the models were run, and the largest difference of their outputs."""
+    """Return lines on the sizes of the test runs and the largest difference between outputs."""
     if skipped:
         yield line(("warning", "not run: "), skipped)
     compared = [run.difference for run in runs if run.difference is not None]
@@ -227,22 +230,24 @@ def _verify(original: ModelProto, changed: ModelProto, dims: Mapping[str, str]) 
 
 
 def place(text: str) -> tuple[str, str]:
-    """Parses ``images[0]=batch`` into axis and name."""
+    """Parse ``images[0]=batch`` into axis and name."""
     place, equals, name = text.rpartition("=")
     if not equals and name.strip() and "[" not in name:
         return name.strip(), name.strip()
     if not equals or not place.strip() or not name.strip():
-        fail(f"--dim takes INPUT[AXIS]=NAME, not {text[:200]!r}")
+        fail(f"--dim must be INPUT[AXIS]=NAME, got {text[:200]!r}")
     return place.strip(), name.strip()
 
 
 Keep = Annotated[
     list[str] | None,
     Option(
-        "--keep", metavar="PATTERN", help="Nodes that stay, by name, operator or output: '*attn*', 'Cast'."
+        "--keep",
+        metavar="PATTERN",
+        help="Keep nodes that match by name, operator, or output: '*attn*', 'Cast'.",
     ),
 ]
-Explain = Annotated[bool, Option("--explain", help="List every node that went, and why.")]
+Explain = Annotated[bool, Option("--explain", help="List removed nodes with the reason for each.")]
 
 
 @app.command()
@@ -254,11 +259,11 @@ def simplify(
     weights: Weights = None,
     json: AsJson = False,
 ) -> None:
-    """Write a copy with everything folded that its sizes prove.
+    """Fold everything that the model's sizes determine.
 
-    It computes the same outputs, bit for bit, at every size that the model accepts, 0 and 1 among them; its interface stays.
-    Run it before optimizers that fuse nodes: they see more when shape arithmetic is gone. Exit code 1 when no input sizes run:
-    then nothing is folded. Example:
+    The copy computes the same outputs, bit for bit, at every size that the model accepts, including 0 and 1, and has
+    the same interface. Run `simplify` before optimizers that fuse nodes: without shape arithmetic, they recognize
+    more patterns. If no input sizes run, nothing is folded and the exit code is 1. Example:
 
         shapesolve simplify model.onnx -o simple.onnx --explain
     """
@@ -286,7 +291,7 @@ def fix(
         Option(
             "--bind",
             metavar="NAME=SIZE",
-            help="A size for a dim name, e.g. batch=1; may be repeated.",
+            help="Size of a dim, e.g. batch=1; may be repeated.",
         ),
     ],
     explain: Explain = False,
@@ -294,10 +299,10 @@ def fix(
     weights: Weights = None,
     json: AsJson = False,
 ) -> None:
-    """Write a copy of the model for these sizes only, simplified.
+    """Specialize a model to given sizes, and simplify it.
 
-    Sizes that follow from those given are fixed too. Sizes at which the model does not run are refused: nothing is written, the
-    condition that is broken and its node are named, and the exit code is 1. Example:
+    Sizes that follow from the given ones are fixed too. If the model does not run at these sizes, nothing is written,
+    the broken condition and its node are named, and the exit code is 1. Example:
 
         shapesolve fix model.onnx --bind batch=1 --bind seq=64 -o fixed.onnx
     """
@@ -323,7 +328,7 @@ def _change(
     json: bool,
     change: Callable[[Read], tuple[Simplified, Analysis]],
 ) -> Analysis:
-    """Writes the changed model to `output`, prints what changed, and returns the analysis."""
+    """Write the changed model to `output`, print the changes, and return the analysis."""
     from ..change.refused import Refused
     from ..model import ModelError, read_model
     from ..report.annotate_file import save_changed
@@ -352,21 +357,28 @@ def _change(
     if explain and done.removed:
         print_text("\n".join(map(str, done.removed)))
     proved = (
-        "nothing, as no input sizes run" if analysis._solved.stuck else f"same outputs at {_WHERE[command]}"
+        "nothing, because no input sizes run"
+        if analysis._solved.stuck
+        else f"same outputs at {_WHERE[command]}"
     )
     show([interface_line(analysis), line(("good", "proved: "), proved)])
-    print_text(f"wrote {output}: {done.before:,} nodes became {done.after:,}, Constant nodes not counted")
+    print_text(f"wrote {output}: {done.before:,} nodes became {done.after:,}, not counting Constant nodes")
     given = _overridable(done.model)
     if given:
         many = len(given) > 1
-        which = f"{len(given)} initializers are inputs" if many else f"initializer {min(given)} is an input"
+        which = (
+            f"{len(given)} initializers are also inputs"
+            if many
+            else f"initializer {min(given)} is also an input"
+        )
         them = "them" if many else "it"
         print_text(
-            f"{which} too, so a caller may override {them}: what reads {them} is not folded; take {them} out of the inputs"
+            f"{which}, so callers may override {them}, and nodes that read {them} are not folded;"
+            f" to fold them, remove {them} from the inputs"
         )
     return analysis
 
 
 def _overridable(model: ModelProto) -> set[str]:
-    """Names of initializers that are also inputs, so that callers can override them."""
+    """Return the initializers that are also inputs, so that callers can override them."""
     return {t.name for t in model.graph.initializer} & {i.name for i in model.graph.input}

@@ -1,4 +1,4 @@
-"""Command check: findings as pass or fail, for CI."""
+"""Command check: pass or fail by findings, for CI."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 import importlib
 from typing import NoReturn
 
-#: loaded by name when asked for: PyTorch is optional
+#: loaded by name on demand, because PyTorch is optional
 _COMMAND, _FORMATS = "shapesolve.torch.command", "shapesolve.torch.report"
 
 
 def check_source(
     target: str, assume: list[str] | None, broadcast: str, format: Format, infer: bool = False
 ) -> NoReturn:
-    """Checks the module that ``package.module:factory`` returns, prints findings, and exits."""
+    """Check the module returned by ``package.module:factory``, print findings, and exit."""
     try:
         command: Any = importlib.import_module(_COMMAND)
     except ImportError as e:
@@ -50,7 +50,9 @@ def check_source(
 FailOn = Annotated[
     str | None,
     Option(
-        "--fail-on", metavar="error|warning|info", help="The least severity that fails.  [default: error]"
+        "--fail-on",
+        metavar="error|warning|info",
+        help="Minimum severity that makes the command fail.  [default: error]",
     ),
 ]
 Select = Annotated[
@@ -58,16 +60,18 @@ Select = Annotated[
     Option(
         "--select",
         metavar="CODES",
-        help="Only these codes; SS2 is every code that begins with it: SS2,SS401.",
+        help="Show only these codes or prefixes of codes: SS2,SS401.",
     ),
 ]
-Ignore = Annotated[list[str] | None, Option("--ignore", metavar="CODES", help="None of these codes.")]
+Ignore = Annotated[
+    list[str] | None, Option("--ignore", metavar="CODES", help="Hide these codes or prefixes of codes.")
+]
 Limits = Annotated[
-    bool, Option("--limits", help="Show size limits too, such as the length of a table (SS403).")
+    bool, Option("--limits", help="Also show size limits, such as the length of a table (SS403).")
 ]
 Baseline = Annotated[
     Path | None,
-    Option("--baseline", metavar="FILE", help="Findings in this file are known: they are not shown."),
+    Option("--baseline", metavar="FILE", help="Hide the findings listed in this baseline file."),
 ]
 WriteBaseline = Annotated[
     Path | None,
@@ -79,14 +83,14 @@ WriteBaseline = Annotated[
 def check(
     models: Annotated[
         list[str] | None,
-        Argument(metavar="[MODEL]...", help="ONNX files, folders of them, or - for standard input."),
+        Argument(metavar="[MODEL]...", help="ONNX files, folders of ONNX files, or - for standard input."),
     ] = None,
     torch: Annotated[
         str | None,
-        Option("--torch", metavar="MODULE:FACTORY", help="Check the PyTorch module that a function makes."),
+        Option("--torch", metavar="MODULE:FACTORY", help="Check the PyTorch module returned by a function."),
     ] = None,
     infer: Annotated[
-        bool, Option("--infer", help="With --torch: find a declaration of dynamic sizes to paste.")
+        bool, Option("--infer", help="With --torch: suggest a declaration of dynamic sizes to paste.")
     ] = False,
     assume: Assume = None,
     bind: Bind = None,
@@ -100,10 +104,11 @@ def check(
     format: FindingsFormat = Format.text,
     json: AsJson = False,
 ) -> None:
-    """Problems of a model; the exit code fails a script.
+    """Find shape problems in models; fail if there are any.
 
-    Several models without findings print nothing. Exit code 0 without findings that fail (errors; see --fail-on), 1 with one,
-    2 when an input is unusable. Options may stand in pyproject.toml under [tool.shapesolve]. Examples:
+    With several models, those without findings print nothing. Exit code: 0 if no finding fails (errors; see
+    --fail-on), 1 if one does, 2 if an input is unusable. Options can also be set in pyproject.toml under
+    [tool.shapesolve]. Examples:
 
         shapesolve check model.onnx || exit 1
 
@@ -118,10 +123,10 @@ def check(
     style = Format.json if json else format
     if torch is not None:
         if models or bind:
-            fail("--torch takes the place of the model, and its factory gives the sizes")
+            fail("--torch cannot be combined with a model or --bind: the factory defines both")
         check_source(torch, assume, broadcast, style, infer)
     if infer:
-        fail("--infer finds the declaration of a module: give --torch package.module:factory too")
+        fail("--infer requires --torch package.module:factory")
     gate = gate_of(fail_on, select, ignore, baseline, limits)
     found: list[tuple[str, Analysis, Sifted]] = []
     broken: dict[str, str] = {}
@@ -138,7 +143,7 @@ def check(
     if write_baseline is not None:
         if style is Format.text:
             print_text(
-                f"wrote {count} findings to {write_baseline}: with --baseline {write_baseline} they are not shown again"
+                f"wrote {count} findings to {write_baseline}; use --baseline {write_baseline} to hide them"
             )
         raise SystemExit(UNUSABLE if broken else OK)
     failed = any(gate.fails(of.shown) for _, _, of in found)
@@ -152,7 +157,7 @@ def gate_of(
     baseline: Path | None,
     limits: bool = False,
 ) -> Gate:
-    """Gate settings of the project, overridden by command line options."""
+    """Return the project's gate settings, overridden by command line options."""
     from ..report.gate import read_settings
     from ..settings import SettingsError
 
@@ -163,11 +168,11 @@ def gate_of(
 
 
 def _sources(models: list[str]) -> list[tuple[str, Any]]:
-    """Pairs (name, source) of the models to check."""
+    """Return pairs (name, source) of the models to check."""
     from ..report.scan import find_models
 
     if not models:
-        fail("give a model, or --torch package.module:factory")
+        fail("expected a model, or --torch package.module:factory")
     out: list[tuple[str, Any]] = []
     for model in models:
         if model == "-":
@@ -202,7 +207,7 @@ def _print(found: list[tuple[str, Analysis, Sifted]], broken: dict[str, str], st
         for i, (a, of) in enumerate(worth):
             show([*([()] if i else []), headline(a), *summary_lines(a, of.shown)])
         if len(found) > 1 and not worth and not broken:
-            return  # several clean files need no word
+            return  # with several files, clean ones print nothing
         if closing := closing_line([of for _, _, of in found], len(broken)):
             show([*([()] if worth else []), closing])
 

@@ -22,15 +22,17 @@ from .options import Assume, Bind, Model, find, sizes_of
 def verify(
     model: Model,
     bind: Bind = None,
-    runs: Annotated[int, Option("--runs", metavar="N", min=1, max=100, help="How many sizes to draw.")] = 3,
-    seed: Annotated[int, Option("--seed", metavar="N", help="Other sizes and inputs.")] = 0,
+    runs: Annotated[
+        int, Option("--runs", metavar="N", min=1, max=100, help="Number of sizes to generate.")
+    ] = 3,
+    seed: Annotated[int, Option("--seed", metavar="N", help="Seed for sizes and inputs.")] = 0,
     assume: Assume = None,
     json: AsJson = False,
 ) -> None:
     """Run with onnxruntime and compare every tensor's shape.
 
-    Sizes that are not given are drawn so that they satisfy the contract. Exit code 0 when everything agrees,
-    1 when something does not, 2 when the model cannot be run. Examples:
+    Sizes that are not given are generated to satisfy the contract. Exit code: 0 if all shapes match, 1 if some do
+    not, 2 if the model cannot be run. Examples:
 
         shapesolve verify model.onnx
 
@@ -60,30 +62,30 @@ def verify(
 
 @app.command()
 def diff(
-    before: Annotated[Path, Argument(metavar="A", help="The one model.")],
+    before: Annotated[Path, Argument(metavar="A", help="First model.")],
     after: Annotated[Path, Argument(metavar="B", help="The other.")],
     prove: Annotated[
         bool,
         Option(
             "--prove",
-            help="Judge if B can replace A: same outputs, and all sizes that A accepts. Print the proofs only.",
+            help="Check whether B can replace A: same outputs, and accepts all sizes that A accepts. Print only the proofs.",
         ),
     ] = False,
     run: Annotated[
         int,
-        Option("--run", metavar="N", min=0, max=1000, help="Compare values at N accepted sizes."),
+        Option("--run", metavar="N", min=0, max=1000, help="Compare output values at N accepted sizes."),
     ] = 0,
     values: Annotated[
-        bool, Option("--values", help="Prove the values of outputs equal where they are.")
+        bool, Option("--values", help="Prove that output values are equal, if they are.")
     ] = False,
     json: AsJson = False,
 ) -> None:
-    """Differences between two models in outputs, sizes and tensors.
+    """Compare the outputs, sizes, and tensors of two models.
 
-    Output shapes and types are proved the same, and accepted sizes compared as sets; a difference comes with sizes at which
-    it shows. Outputs of other names are matched by position. Exit code 0 when the interface is provably the same, 1 when not,
-    3 when that is not decided; with --prove also 0 when B accepts more. --values proves values equal where both graphs,
-    simplified, compute the same; elsewhere they are not known, and what is not known is not decided. Examples:
+    Output shapes and types are proved equal, and accepted sizes are compared as sets; every difference comes with
+    example sizes. Outputs with different names are matched by position. --values also proves an output's values equal
+    if both graphs, simplified, compute it the same way; otherwise its values are unknown. Exit code: 0 if the
+    interface is provably the same, 1 if not, 3 if unknown; with --prove, 0 also if B accepts more. Examples:
 
         shapesolve diff exported.onnx optimized.onnx --prove --run 5
 
@@ -111,7 +113,7 @@ def diff(
 
 
 def _runs(before: Analysis, after: Analysis, found: Diff, count: int) -> Runs:
-    """Runs both models at sizes that both accept, and compares their outputs."""
+    """Run both models at sizes that both accept, and compare their outputs."""
     from ..change.diff import matched
     from ..change.runs import run_both
     from ..deploy import NoSizes, generate_inputs

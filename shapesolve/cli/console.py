@@ -1,4 +1,4 @@
-"""Output of commands: streams, formats and exit codes."""
+"""Output of commands: streams, formats, and exit codes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ..expr import DimSyntaxError
     from ..lines import Printed
 
-#: exit codes: nothing wrong; something was found or refuted; the input is unusable; neither proved nor refuted
+#: exit codes: success; a finding or a refutation; unusable input; neither proved nor refuted
 OK, FOUND, UNUSABLE, UNDECIDED = range(4)
 
 
@@ -36,7 +36,7 @@ class TextOrJson(StrEnum):
 
 
 class ContractFormat(StrEnum):
-    """Output format of a contract: text, data, or a checker of input shapes."""
+    """Output format of a contract: text, JSON, or a checker of input shapes."""
 
     text = "text"
     json = "json"
@@ -48,7 +48,7 @@ class ContractFormat(StrEnum):
 
 
 def print_error(message: str) -> None:
-    """Prints one error message on stderr."""
+    """Print an error message to stderr."""
     from ..lines import line, visible
 
     text = visible(" ".join(message.split("\n")))
@@ -76,19 +76,19 @@ def _show(printed: Sequence[Printed], stream: TextIO) -> None:
 
 
 def _columns() -> int:
-    """Width of a pipe: COLUMNS if it is set, unlimited otherwise."""
+    """Return the width of a pipe: COLUMNS if it is set, unlimited otherwise."""
     given = os.environ.get("COLUMNS", "")
     return int(given) if given.isascii() and given.isdigit() and given != "0" else UNLIMITED
 
 
 def fail(message: str) -> NoReturn:
-    """Prints one error message and exits with the code for unusable input."""
+    """Print an error message and exit with the code for unusable input."""
     print_error(message)
     raise SystemExit(UNUSABLE)
 
 
 def fail_at(error: DimSyntaxError) -> NoReturn:
-    """Prints a syntax error with a caret under the position, and exits."""
+    """Print a syntax error with a caret under the position, and exit."""
     from ..lines import clipped, visible
 
     if not 0 <= error.position <= len(error.text):
@@ -102,7 +102,7 @@ def fail_at(error: DimSyntaxError) -> NoReturn:
 
 
 def show(printed: Iterable[Printed]) -> None:
-    """Print styled lines and tables, wrapped at the width of the terminal, or at COLUMNS in a pipe if it is set.
+    """Print styled lines and tables, wrapped at the terminal width, or at COLUMNS in a pipe if it is set.
 
     NO_COLOR disables colors and all styles; FORCE_COLOR enables them in a pipe.
     """
@@ -110,19 +110,19 @@ def show(printed: Iterable[Printed]) -> None:
 
 
 def print_text(text: str) -> None:
-    """Prints sentences, one per line, wrapped at words on a terminal."""
+    """Print sentences, one per line, wrapped at words on a terminal."""
     from ..lines import line
 
     show(map(line, text.splitlines() or [""]))
 
 
 def print_raw(text: str) -> None:
-    """Prints text unchanged (JSON, SARIF, workflow commands)."""
+    """Print text unchanged (JSON, SARIF, workflow commands)."""
     print(text)
 
 
 def refuse(command: str, why: str, json: bool, lead: str = "") -> NoReturn:
-    """Reports that there is no result, as an error or as JSON, and exits."""
+    """Report that there is no result, as an error or as JSON, and exit."""
     if json:
         from ..report.json import envelope
 
@@ -133,9 +133,9 @@ def refuse(command: str, why: str, json: bool, lead: str = "") -> NoReturn:
 
 
 class Progress:
-    """A progress bar on stderr, shown after one second and removed at the end.
+    """Progress bar on stderr, shown after one second and removed at the end.
 
-    It tells how much is done where the work calls it with (done, total), else how long it takes.
+    It shows the fraction done if it is called with (done, total), the elapsed time otherwise.
     """
 
     def __init__(self, what: str) -> None:
@@ -155,7 +155,7 @@ class Progress:
             self._drawing.join()
 
     def __call__(self, done: int, total: int, *_: Any) -> None:
-        """Updates the progress."""
+        """Update the progress."""
         self._counts = done, total
 
     def _draw(self) -> None:

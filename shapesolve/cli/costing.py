@@ -23,37 +23,42 @@ def cost(
     model: Model,
     at: Annotated[
         str,
-        Option("--at", metavar="NAME=SIZE,...", help="Sizes at which to give numbers, as far as known."),
+        Option(
+            "--at",
+            metavar="NAME=SIZE,...",
+            help="Sizes to evaluate the formulas at; unset dims stay symbolic.",
+        ),
     ] = "",
     by: Annotated[
-        Literal["total", "scope", "node"], Option("--by", help="A line for each of these too.")
+        Literal["total", "scope", "node"], Option("--by", help="Also print a line for each of these.")
     ] = "total",
     depth: Annotated[
-        int, Option("--depth", metavar="N", min=1, help="Parts of a node's name that make its scope.")
+        int, Option("--depth", metavar="N", min=1, help="Leading parts of a node's name that form its scope.")
     ] = 3,
     max_memory: Annotated[
         str | None,
         Option("--max-memory", metavar="SIZE", help="Find the largest size that fits, e.g. 8GB or 512MiB."),
     ] = None,
     plot: Annotated[
-        Path | None, Option("--plot", metavar="FILE", help="Write memory against a size, as SVG.")
+        Path | None, Option("--plot", metavar="FILE", help="Write a plot of memory against a size, as SVG.")
     ] = None,
     of: Annotated[
         str | None,
-        Option("--of", metavar="NAME", help="The size that --max-memory and --plot are about."),
+        Option("--of", metavar="NAME", help="Size that --max-memory and --plot vary."),
     ] = None,
     reuse: Annotated[
-        bool, Option("--reuse", help="Let --max-memory count memory as shared where it may be.")
+        bool, Option("--reuse", help="Let --max-memory assume that buffers are shared where possible.")
     ] = False,
     json: AsJson = False,
     bind: Bind = None,
     assume: Assume = None,
 ) -> None:
-    """Cost of a model: operations, parameters, memory.
+    """Compute a model's operations, parameters, and memory.
 
-    As formulas of the input sizes, or as numbers at the sizes of --at. The peak holds every tensor from the node that
-    makes it to the last one that reads it, each in memory of its own; "shared" lets views lie in their input, and outputs be
-    written over an input that nothing reads later. Exit code 1 when nothing fits into --max-memory, or no sizes run. Examples:
+    Figures are formulas of the input sizes, or numbers with --at. Peak memory counts every tensor from the node that
+    computes it to its last consumer, each in a separate buffer; "shared" lets views use their input's buffer, and
+    outputs overwrite an input without later consumers. Exit code: 1 if nothing fits into --max-memory, or no sizes
+    run. Examples:
 
         shapesolve cost bert.onnx --at batch=8,seq=128 --by scope
 
@@ -96,10 +101,12 @@ def cost(
 
 
 def _left(cost: Cost, sizes: dict[str, int], option: str) -> str:
-    """The single name without a size; exits if there are several or none."""
+    """Return the only name without a size; exit if there are several or none."""
     left = [n for n in cost.analysis.symbols if n in cost.peak.free and n not in sizes]
     if len(left) != 1:
-        raise ValueError(f"{option} needs --of NAME: one of {', '.join(left) or 'no names are left'}")
+        raise ValueError(
+            f"{option} requires --of NAME; expected one of: {', '.join(left) or 'no names are left'}"
+        )
     return left[0]
 
 

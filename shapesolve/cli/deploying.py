@@ -25,28 +25,26 @@ def inputs(
     model: Model,
     output: Annotated[
         Path | None,
-        Option("-o", "--output", metavar="FOLDER", help="Where to write; without it nothing is written."),
+        Option("-o", "--output", metavar="FOLDER", help="Folder to write to. [default: write nothing]"),
     ] = None,
     count: Annotated[int, Option("-n", "--count", metavar="N", min=1, max=10_000, help="How many.")] = 20,
     form: Annotated[
         Literal["npz", "pb"],
-        Option("--form", help="One .npz each, or test_data_set_K folders of protobuf tensors."),
+        Option("--form", help="One .npz file per input set, or test_data_set_K folders of protobuf tensors."),
     ] = "npz",
     edge: Annotated[
-        bool, Option("--edge/--no-edge", help="Include border cases: empty tensors, minimum sizes, 1.")
+        bool, Option("--edge/--no-edge", help="Include edge cases: empty tensors, minimum sizes, and 1.")
     ] = False,
-    seed: Annotated[
-        int, Option("--seed", metavar="N", help="Another number draws other sizes and values.")
-    ] = 0,
+    seed: Annotated[int, Option("--seed", metavar="N", help="Seed for sizes and values.")] = 0,
     json: AsJson = False,
     bind: Bind = None,
     assume: Assume = None,
 ) -> None:
-    """Make inputs that the model accepts.
+    """Generate inputs that the model accepts.
 
-    The first has the most usual sizes, and the second an empty cache if the model has one; the others are drawn. Integers lie
-    in the range in which they are read, masks are ones. What is guessed about values is printed. Exit code 1 when no accepted
-    sizes are found. Examples:
+    The first input set has typical sizes, and the second an empty cache if the model has one; the others are random.
+    Integers are in the range of valid indices, and masks are ones. Guesses about values are printed. Exit code: 1 if
+    no accepted sizes are found. Examples:
 
         shapesolve inputs model.onnx -n 20 -o feeds
 
@@ -81,28 +79,36 @@ def inputs(
     if made.guesses:
         print_text("         to choose others: shapesolve.generate_inputs(model, values={...})")
     if output is not None:
-        print_text(f"wrote {len(made)} sets of inputs to {output} ({len(files)} files)")
+        print_text(f"wrote {len(made)} input sets to {output} ({len(files)} files)")
 
 
 @app.command()
 def sizes(
     model: Model,
     near: Annotated[
-        str | None, Option("--near", metavar="NAME=SIZE,...", help="The sizes that you would like.")
+        str | None,
+        Option("--near", metavar="NAME=SIZE,...", help="Find the accepted sizes nearest to these."),
     ] = None,
     enumerate: Annotated[
         int | None,
-        Option("--enumerate", metavar="N", min=1, max=100_000, help="List the first N accepted sizes."),
+        Option("--enumerate", metavar="N", min=1, max=100_000, help="List the N smallest accepted sizes."),
     ] = None,
     least: Annotated[
         int,
         Option(
-            "--least", metavar="SIZE", min=0, help="With --near and --enumerate: 0 takes empty inputs, too."
+            "--least",
+            metavar="SIZE",
+            min=0,
+            help="Minimum size for --near and --enumerate; 0 allows empty inputs.",
         ),
     ] = 1,
     buckets: Annotated[
         Path | None,
-        Option("--buckets", metavar="FILE.csv", help="Sizes that were seen: find sizes to pad them to."),
+        Option(
+            "--buckets",
+            metavar="FILE.csv",
+            help="Find the best sizes to pad to, given a CSV file of observed sizes.",
+        ),
     ] = None,
     symbol: Annotated[
         str | None,
@@ -110,26 +116,33 @@ def sizes(
             "--symbol",
             "--symbols",
             metavar="NAME,...",
-            help="With --buckets: whose sizes, up to three names.",
+            help="With --buckets: dims to find sizes for, up to three.",
         ),
     ] = None,
-    k: Annotated[int, Option("--k", metavar="N", min=1, help="With --buckets: how many, at most.")] = 6,
+    k: Annotated[
+        int, Option("--k", metavar="N", min=1, help="With --buckets: maximum number of buckets.")
+    ] = 6,
     tool: Annotated[
         str,
-        Option("--for", metavar="TOOL", help="With --buckets: as profiles for a tool, as `profile --for`."),
+        Option(
+            "--for",
+            metavar="TOOL",
+            help="With --buckets: print profiles for a tool, as `profile --for` does.",
+        ),
     ] = "",
     json: AsJson = False,
     bind: Bind = None,
     assume: Assume = None,
 ) -> None:
-    """Accepted sizes: usual, nearest, first, best to pad to.
+    """Find accepted sizes: typical, nearest, smallest, or best to pad to.
 
-    Without options, the most usual sizes and the smallest are printed.
-    `--near` tells the nearest above, below, and on either side, and the conditions that the wanted sizes break; exit code 0
-    when the wanted sizes are accepted as they are, 1 when they are not. `--enumerate` lists the smallest, none left out, by the
-    largest size and then by each in turn; exit code 1 when there are none. `--buckets` reads sizes from a CSV file (the column
-    of that name or the first; a column `count` says how often) and finds the accepted sizes with the
-    least padding, of several symbols in products of their sizes; where that is not proved, the output says so.
+    Without options, print typical sizes and the smallest ones.
+    `--near` finds the nearest accepted sizes above, below, and on either side, and the conditions that the given
+    sizes break; the exit code is 0 if the given sizes are accepted, 1 otherwise. `--enumerate` lists the smallest
+    accepted sizes without gaps, ordered by the largest size and then by each size in turn; the exit code is 1 if
+    there are none. `--buckets` reads observed sizes from a CSV file (the column named after the dim, or the first
+    one; a `count` column holds frequencies) and finds the accepted sizes with the least padding. For several dims,
+    buckets are the products of their sizes. If the padding is not proved minimal, the output says so.
     Examples:
 
         shapesolve sizes unet.onnx
@@ -143,11 +156,11 @@ def sizes(
         shapesolve sizes bert.onnx --buckets traffic.csv --symbols batch,seq --k 6 --for trtexec
     """
     if [near, enumerate, buckets].count(None) < 2:
-        fail("--near, --enumerate and --buckets exclude each other")
+        fail("--near, --enumerate, and --buckets are mutually exclusive")
     if (buckets is None) != (symbol is None):
-        fail("--buckets FILE.csv and --symbol NAME belong together")
+        fail("--buckets FILE.csv and --symbol NAME must be used together")
     if tool and (buckets is None or json):
-        fail("--for TOOL is for --buckets, and --json another form of the same")
+        fail("--for TOOL requires --buckets and cannot be combined with --json")
     a = load(model, assume)
     find(a, findings=False)
     from ..deploy import NoSizes, profile_text
@@ -183,7 +196,7 @@ def sizes(
     elif enumerate is None and near is None:
         show([row(("dim", _KINDS[kind]), sizes_text(data[kind]) or "all sizes are fixed") for kind in data])
     elif enumerate is not None:
-        print_text("\n".join(sizes_text(sizes) or "no free sizes" for sizes in data["sizes"]))
+        print_text("\n".join(sizes_text(sizes) or "all sizes are fixed" for sizes in data["sizes"]))
     else:
         show([*against[:1], *map(line, _near_lines(data, wanted)), *against[1:]])
     raise SystemExit(FOUND if against else 0)
@@ -195,11 +208,11 @@ def _first(a: Analysis, count: int, least: int, bind: dict[str, int]) -> dict[st
     return {"sizes": enumerate_sizes(a, count, least=least, bind=bind)}
 
 
-_KINDS = {"usual": "usual sizes that run", "prefill": "with an empty cache", "smallest": "smallest that run"}
+_KINDS = {"usual": "typical sizes", "prefill": "with an empty cache", "smallest": "smallest sizes"}
 
 
 def _usual(a: Analysis, bind: dict[str, int]) -> dict[str, Any]:
-    """The most usual sizes, these with an empty cache, and the smallest."""
+    """Return typical sizes, the same with an empty cache, and the smallest sizes."""
     from ..deploy import Sizes, enumerate_sizes
 
     question = Sizes.usual(a, bind)
@@ -224,7 +237,7 @@ def _bucket_lines(data: dict[str, Any]) -> Iterator[str]:
         where = f"  with {others}" if others else ""
         yield f"{sizes_text({n: one['sizes'][n] for n in symbols})}  holds {one['count']}, padding {one['padding']}{where}"
     share = 100 * data["padding"] / max(data["padding"] + data["total"], 1)
-    least = "the least that is possible" if data["proved"] else "the least that was found"
+    least = "proved minimal" if data["proved"] else "best found"
     yield f"padding {data['padding']:,} of {data['padding'] + data['total']:,} ({share:.1f} %), {least}"
 
 
@@ -234,7 +247,7 @@ _SIDES: tuple[Side, ...] = ("above", "below", "both")
 def _near(
     a: Analysis, wanted: dict[str, int], bind: dict[str, int], least: int
 ) -> tuple[dict[str, Any], list[Printed]]:
-    """Data and printed lines for ``sizes --near``: nearest accepted sizes, and violated conditions. No lines if accepted."""
+    """Return data and lines of ``sizes --near``: nearest accepted sizes and broken conditions; no lines if accepted."""
     from ..deploy import NoSizes, Sizes
     from ..report.evaluation import broken_lines
 
@@ -261,7 +274,7 @@ def _near(
 
 
 def _limits(a: Analysis, wanted: dict[str, int], side: Side) -> dict[str, int]:
-    """Proved bounds that exclude all sizes above (or below) the wanted ones, by name."""
+    """Return proved bounds that exclude all sizes above (or below) the given ones, by name."""
     bounds = {n: a.bounds(a.symbols[n]) for n in wanted if side != "both"}
     if side == "below":
         return {n: lo for n, (lo, _) in bounds.items() if lo is not None and lo > wanted[n]}
@@ -276,7 +289,7 @@ def _none_text(limits: dict[str, int], side: Side) -> str:
 
 def _near_lines(data: dict[str, Any], wanted: dict[str, int]) -> Iterator[str]:
     if data["accepted"]:
-        yield f"accepted as they are: {answer_text(data['sizes'], wanted)}"
+        yield f"accepted: {answer_text(data['sizes'], wanted)}"
         return
     for side in ("above", "below"):
         at = answer_text(data[side], wanted) if data[side] else _none_text(data["limits"][side], side)

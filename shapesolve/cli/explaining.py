@@ -1,4 +1,4 @@
-"""Command why: the reason why sizes do not run."""
+"""Command why: the reason for a failure at given sizes."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 @app.command()
 def why(
     model: Model,
-    sizes: Annotated[list[str], Argument(metavar="NAME=SIZE...", help="The sizes in question: height=1082.")],
+    sizes: Annotated[list[str], Argument(metavar="NAME=SIZE...", help="Sizes to explain: height=1082.")],
     assume: Assume = None,
     json: AsJson = False,
 ) -> None:
     """Explain why the model fails at some sizes.
 
-    Names the first node that fails, with the shapes it gets and their origin, and the nearest sizes that run. Exit code
-    0 if the model runs at these sizes, 1 otherwise. Example:
+    Name the first failing node, its operand shapes and their origin, and the nearest sizes that run. Exit code: 0 if
+    the model runs at these sizes, 1 otherwise. Example:
 
         shapesolve why unet.onnx height=1082
     """
@@ -57,7 +57,7 @@ def why(
 
 
 def _causes(free: Analysis, wanted: dict[str, int]) -> list[Finding]:
-    """Findings that explain why these sizes fail: errors, or the contract terms that they break."""
+    """Return the findings that explain the failure: errors, or the contract conditions that the sizes break."""
     from ..analysis import analyze
     from ..explain.outside import find_outside
 
@@ -67,7 +67,7 @@ def _causes(free: Analysis, wanted: dict[str, int]) -> list[Finding]:
 
 
 def _nearest(free: Analysis, wanted: dict[str, int]) -> dict[str, dict[str, int] | None]:
-    """The nearest accepted sizes below and above."""
+    """Return the nearest accepted sizes below and above."""
     from ..explain.outside import nearest
 
     return nearest(free._solved, free._solved, wanted)
@@ -85,4 +85,4 @@ def _lines(wanted: dict[str, int], full: dict[str, int] | None, causes: list[Fin
             yield line()
         yield from finding_lines(finding)
     if not any(finding.help for finding in causes):
-        yield line("note: no sizes that run were found near these")
+        yield line("note: no accepted sizes were found nearby")

@@ -1,4 +1,4 @@
-"""Prints styled lines and tables on a terminal with Rich, wrapped at words."""
+"""Output of styled lines and tables on a terminal with Rich, wrapped at words."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _STYLES = {
 
 
 def print_styled(printed: Iterable[Printed], *, width: int | None, stderr: bool = False) -> None:
-    """Print lines and tables wrapped at `width`; None is the width of the terminal."""
+    """Print lines and tables wrapped at `width`, or at the terminal's width if it is None."""
     _print(
         printed,
         Console(highlight=False, width=width, soft_wrap=False, stderr=stderr, color_system=colours()),
@@ -32,7 +32,7 @@ def print_styled(printed: Iterable[Printed], *, width: int | None, stderr: bool 
 
 
 def wrapped(printed: Iterable[Printed], width: int) -> str:
-    """Text without styles, wrapped at `width`."""
+    """Return the text without styles, wrapped at `width`."""
     out = io.StringIO()
     _print(printed, Console(file=out, highlight=False, width=width, soft_wrap=False, color_system=None))
     return "\n".join(text.rstrip() for text in out.getvalue().splitlines())
@@ -49,12 +49,12 @@ def _print(printed: Iterable[Printed], console: Console) -> None:
 
 
 def colours() -> Literal["auto"] | None:
-    """Colour system of Rich. NO_COLOR disables all styles, also bold and dim, which Rich would keep."""
+    """Return Rich's color system. NO_COLOR also disables bold and dim, which Rich would keep."""
     return None if os.environ.get("NO_COLOR") else "auto"
 
 
 def _text(pieces: Line, width: int = UNLIMITED) -> Text:
-    """Rich text with styles, wrapped at this width. Node paths that are longer are shortened in the middle."""
+    """Return styled Rich text wrapped at `width`. Longer node paths are shortened in the middle."""
     parts = ((text if style == "prose" else _short(text, width), _STYLES[style]) for style, text in pieces)
     made = Text.assemble(*parts, overflow="fold")
     made.rstrip()
@@ -62,14 +62,14 @@ def _text(pieces: Line, width: int = UNLIMITED) -> Text:
 
 
 def _in_lines(text: Text, width: int) -> Text:
-    """The text broken at this width, with its styles."""
+    """Return the lines of styled text at this width."""
     if text.cell_len <= width:
         return text
     return Text("\n", overflow="fold").join(text[begin:end] for begin, end in lines_of(text.plain, width))
 
 
 def _short(text: str, width: int) -> str:
-    """The text cut off at the end of a word if it is long, with words that fit on the line."""
+    """Return the text, cut at the end of a word if it is long, with words that fit on a line."""
     if len(text) > MAX_EXPRESSION:
         text = clipped(text, len(text[:MAX_EXPRESSION].rpartition(" ")[0]) + 2)
     if len(text) <= width:
@@ -78,7 +78,7 @@ def _short(text: str, width: int) -> str:
 
 
 def shortened(name: str, width: int) -> str:
-    """A name of at most `width` columns: the middle parts of a path give way to an ellipsis."""
+    """Shorten a path to at most `width` columns by replacing its middle parts with an ellipsis."""
     if cell_len(name) <= width:
         return name
     joints = [m.end() for m in _JOINTS.finditer(name) if m.end() < len(name)]
@@ -93,7 +93,7 @@ def shortened(name: str, width: int) -> str:
 
 
 def _line(pieces: Line, width: int) -> RenderableType:
-    """A line wrapped with hanging indent after its label (``help: ``) or indentation."""
+    """Wrap a line with a hanging indent after its label (``help: ``) or indentation."""
     text = _text(pieces)
     if text.cell_len <= width:
         return text
@@ -112,7 +112,7 @@ def _line(pieces: Line, width: int) -> RenderableType:
 
 
 def _table(rows: list[Row], width: int) -> Table | None:
-    """A Rich table; None if its columns cannot be narrow enough."""
+    """Return a Rich table, or None if its columns cannot be narrow enough."""
     columns = list(zip(*([_text(c).plain for c in r.cells] for r in rows)))
     first = max(sum(cell_len(text) for _, text in r.cells[0]) for r in rows)
     widths = [max(map(cell_len, column)) for column in columns[1:]]
@@ -134,18 +134,18 @@ def _table(rows: list[Row], width: int) -> Table | None:
 
 
 def _as_line(r: Row, width: int) -> RenderableType:
-    """A table row that is too wide, wrapped as a line after its first cell."""
+    """Return a table row that is too wide as a line, wrapped after its first cell."""
     mark = "".join(text for _, text in r.cells[0])
     rest = [piece for cell in r.cells[1:] for piece in (*cell, ("", " " * GAP))]
     return _line((("dim", f"{mark}{' ' * GAP}"), *rest), width)
 
 
 def _cell(pieces: Line, width: int | None) -> Text:
-    """A cell wrapped at this width (None: unwrapped)."""
+    """Return a cell wrapped at this width (None: unwrapped)."""
     if width is not None or len(pieces) != 1:
         return _text(pieces, width or UNLIMITED)
     (style, text) = pieces[0]
-    return Text(text, _STYLES[style], overflow="fold")  # with the blanks that indent it
+    return Text(text, _STYLES[style], overflow="fold")  # keeps the indentation
 
 
 #: break points inside a name: after a separator
@@ -155,7 +155,7 @@ _OPERATORS = frozenset(("+", "-", "*", "**", "/", "//", "%", "=", "==", "!=", "<
 
 
 def lines_of(text: str, width: int) -> list[tuple[int, int]]:
-    """Start and end of each line at this width. Lines break at a blank, or inside a word that is too long."""
+    """Return the start and end of each line at this width. Lines break at spaces, or inside words that are too long."""
     found, at = [], 0
     while cell_len(text[at:]) > width:
         rest = text[at:]
@@ -167,14 +167,16 @@ def lines_of(text: str, width: int) -> list[tuple[int, int]]:
 
 
 def _part(word: str, width: int) -> int:
-    """Break position in a long word: after a separator in the second half of the line, else at the width."""
+    """Return the break position in a long word: after a separator in its second half if possible, at the width
+    otherwise.
+    """
     full = next((i for i in range(1, len(word)) if cell_len(word[: i + 1]) > width), len(word))
     late = [m.end() for m in _JOINTS.finditer(word, 0, full) if m.end() > width // 2]
     return max(late, default=full)
 
 
 def _end(text: str, width: int) -> int | None:
-    """Best break position in a line: a space in its second half that splits no expression."""
+    """Return the best break position in a line: a space in its second half that splits no expression."""
     ends: list[tuple[int, int]] = []
     for blanks in _BLANKS.finditer(text):
         before, after = text[: blanks.start()], text[blanks.end() :]
@@ -183,6 +185,6 @@ def _end(text: str, width: int) -> int | None:
         if before:
             depth = sum(map(before.count, "([")) - sum(map(before.count, ")]"))
             beside = (before.rpartition(" ")[2] in _OPERATORS) + 2 * (after.partition(" ")[0] in _OPERATORS)
-            ends.append((3 * depth + beside, blanks.end() - 1))  # a line that ends in an operator goes on
+            ends.append((3 * depth + beside, blanks.end() - 1))  # do not break after an operator
     late = [(cost, -at) for cost, at in ends if at >= width // 2]
     return -min(late)[1] if late else max((at for _, at in ends), default=None)

@@ -1,7 +1,7 @@
-"""Lazy imports and garbage collector settings that make the command line start and exit fast. It changes settings of
-its own process only.
+"""Lazy imports and garbage collector settings that make the command line start and exit fast.
 
-`import onnx` loads all of onnx, and with it numpy and ml_dtypes. Most analyses use no array.
+Only the command line process changes these settings. `import onnx` loads all of onnx, numpy, and ml_dtypes, but most
+analyses use no array.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from threading import RLock
 from types import ModuleType
 from typing import Any
 
-#: modules that are executed when something of theirs is used
+#: modules that are executed at the first access to an attribute
 _LATER = frozenset(
     (
         "ml_dtypes",
@@ -30,9 +30,9 @@ _LATER = frozenset(
 
 
 class _Module(ModuleType):
-    """A module that is executed at the first access to an attribute.
+    """Module that is executed at the first access to an attribute.
 
-    `importlib.util.LazyLoader` makes such modules too, which the second import of them executes.
+    `importlib.util.LazyLoader` also makes such modules, but importing one a second time executes it.
     """
 
     def __getattr__(self, name: str) -> Any:
@@ -45,7 +45,9 @@ class _Module(ModuleType):
                     self.__path__ = spec.submodule_search_locations
                 spec.loader.exec_module(self)
                 self.__class__ = ModuleType  # type: ignore[assignment]  # whose attributes are all there by now
-            elif self.__class__ is _Module:  # what is executed asks for what is not there yet
+            elif (
+                self.__class__ is _Module
+            ):  # the module's own code looks up a name that it has not defined yet
                 return _own(self, name)
         return getattr(self, name)
 
@@ -57,14 +59,14 @@ def _own(module: ModuleType, name: str) -> Any:
     return made(name)
 
 
-#: held while a lazy module is executed; threads that use it wait
+#: held while a lazy module is executed; other threads that use the module wait
 _LOCK = RLock()
-#: modules that have not been executed, with where they lie
+#: modules that have not been executed, with their specs
 _FOUND: dict[ModuleType, ModuleSpec] = {}
 
 
 class _Later:
-    """Import hook that delays the execution of modules. It has no base class, as `importlib.abc` imports much."""
+    """Import hook that delays the execution of modules. It has no base class because importing `importlib.abc` is slow."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -82,16 +84,16 @@ class _Later:
     def exec_module(self, module: ModuleType) -> None:
         assert module.__spec__ is not None
         _FOUND[module] = module.__spec__.loader_state
-        vars(module).pop("__path__", None)  # who looks for a module within it executes it first
+        vars(module).pop("__path__", None)  # so that looking for a submodule executes the module first
 
 
 def start_light() -> None:
-    """Sets up lazy imports and rare garbage collection."""
-    # few commands allocate so much, and what is imported is no garbage; the numbers are those of mypy
+    """Set up lazy imports and infrequent garbage collection."""
+    # Few commands allocate this many objects, and imported modules are not garbage. mypy uses the same thresholds.
     gc.set_threshold(200_000, 30, 30)
     sys.meta_path.insert(0, _Later())
 
 
 def end_light() -> None:
-    """Excludes all objects from garbage collection, so that the interpreter exits fast."""
+    """Exclude all objects from garbage collection, so that the interpreter exits fast."""
     gc.freeze()

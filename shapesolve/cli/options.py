@@ -1,4 +1,4 @@
-"""Options that several commands share, and their parsing."""
+"""Options shared by several commands, and their parsing."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ if TYPE_CHECKING:
 Model = Annotated[Path, Argument(metavar="MODEL", help="The ONNX file.")]
 Assume = Annotated[
     list[str] | None,
-    Option("--assume", metavar="CONDITION", help='What you know of the sizes, e.g. "total == past + seq".'),
+    Option(
+        "--assume", metavar="CONDITION", help='Assume a condition on the sizes, e.g. "total == past + seq".'
+    ),
 ]
-Bind = Annotated[
-    list[str] | None, Option("--bind", metavar="NAME=SIZE", help="A size for a dim name, e.g. batch=2.")
-]
+Bind = Annotated[list[str] | None, Option("--bind", metavar="NAME=SIZE", help="Size of a dim, e.g. batch=2.")]
 Broadcast = Annotated[
     str,
     Option(
         "--broadcast",
         metavar="strict|named|equal",
-        help="A dim name meets another size in a broadcast. strict: left open; named: it equals a number, with a note"
-        " that this is assumed; equal: it equals another name, too.",
+        help="Broadcast of a named dim with a different size. strict: ambiguous; named: assume that the name equals a number,"
+        " with a note; equal: also assume that it equals another name.",
     ),
 ]
-FindingsFormat = Annotated[Format, Option("--format", help="How findings are printed.")]
+FindingsFormat = Annotated[Format, Option("--format", help="Output format of findings.")]
 AsJson = Annotated[bool, Option("--json", help="Print JSON.")]
 
 
 def load(
     model: Path, assume: list[str] | None = None, bind: list[str] | None = None, broadcast: str = "named"
 ) -> Analysis:
-    """Analyzes a file or standard input (``-``); errors end the command."""
+    """Analyze a file or standard input (``-``); errors end the command."""
     piped = str(model) == "-"
     analysis = read_or_say(sys.stdin.buffer.read() if piped else model, assume, bind, broadcast)
     if isinstance(analysis, str):
@@ -51,7 +51,7 @@ def load(
 def read_or_say(
     source: Any, assume: list[str] | None = None, bind: list[str] | None = None, broadcast: str = "named"
 ) -> Analysis | str:
-    """The analysis, or a message why the model is unusable; illegal options end the command."""
+    """Return the analysis, or a message why the model is unusable; invalid options end the command."""
     from ..analysis import analyze
     from ..expr import DimSyntaxError
     from ..model import ModelError
@@ -70,7 +70,7 @@ def read_or_say(
 
 
 def find(analysis: Analysis, *, findings: bool = True) -> None:
-    """Computes the lazy results of an analysis: the contract and, by default, the findings."""
+    """Compute the lazy results of an analysis: the contract and, by default, the findings."""
     with Progress("contract and findings" if findings else "contract"):
         if findings:
             analysis.findings  # noqa: B018 -- it stays in the analysis
@@ -78,46 +78,46 @@ def find(analysis: Analysis, *, findings: bool = True) -> None:
 
 
 def accepts(analysis: Analysis) -> int:
-    """Exit code: 0 if the model accepts some input size, else 1."""
+    """Return the exit code: 0 if the model accepts some input size, 1 otherwise."""
     return FOUND if analysis.contract.impossible else OK
 
 
 def end(analysis: Analysis) -> NoReturn:
-    """Exits with the code of `accepts`. If no input sizes run, prints that and sets the exit code."""
+    """Exit with the code of `accepts`. If no input sizes run, print that and set the exit code."""
     if analysis._solved.nothing_runs:
         print_error(analysis._solved.nothing_runs)
     raise SystemExit(accepts(analysis))
 
 
 def sizes_of(given: Iterable[str] | None, option: str = "--bind") -> dict[str, int]:
-    """Parses ``NAME=SIZE`` options; illegal text ends the command."""
+    """Parse ``NAME=SIZE`` options; invalid text ends the command."""
     sizes = {}
     for text in chain.from_iterable(map(_parted, given or ())):
         name, equals, size = (part.strip() for part in text.rpartition("="))
         if not equals or not size.isascii() or not size.isdigit() or len(size) > 18:
-            fail(f"{option} takes NAME=SIZE with a size >= 0, not {text[:200]!r}")
+            fail(f"{option} must be NAME=SIZE with a size >= 0, got {text[:200]!r}")
         sizes[name] = int(size)
     return sizes
 
 
 def _parted(text: str) -> list[str]:
-    """Splits ``a=1,b=2`` at commas, but not within a name."""
+    """Split ``a=1,b=2`` at commas, but not within a name."""
     parts = [part for part in text.split(",") if part.strip()]
     return parts if all("=" in part for part in parts) else [text]
 
 
 def listed_sizes(text: str, option: str) -> dict[str, int]:
-    """Parses sizes separated by commas."""
+    """Parse sizes separated by commas."""
     return sizes_of([part for part in text.split(",") if part.strip()], option)
 
 
 def page_title(model: Path) -> str:
-    """Page title for a model file: with its folder, as many files are named model.onnx."""
+    """Return a model file's page title, including its folder because many files are named model.onnx."""
     return "/".join(model.parts[-2:])
 
 
 def write_file(output: Path, data: bytes, beside: ModelFile | None = None) -> None:
-    """Writes a file; errors, and overwriting the input model, end the command."""
+    """Write a file; errors, and overwriting the input model, end the command."""
     from ..model.saving import write_atomically
 
     try:

@@ -1,8 +1,9 @@
-"""Turns functions into Click commands: annotations declare arguments and options.
+"""Conversion of functions into Click commands, with arguments and options declared by annotations.
 
-    def check(model: Annotated[Path, Argument("MODEL", help="The file.")], quiet: Annotated[bool, Option("--quiet")] = False)
+    def check(model: Annotated[Path, Argument("MODEL", help="The file.")], quiet: Annotated[bool, Option("--quiet")] =
+    False)
 
-The type decides what a text is read as, and the default whether it may be left out.
+The type determines how a value is parsed, and the default whether it is optional.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _EXAMPLE = re.compile(r"^( +)(shapesolve .*)$", re.MULTILINE)
 
 
 def coloured() -> bool:
-    """True if stdout supports colours. NO_COLOR disables them, FORCE_COLOR enables them in a pipe."""
+    """Return True if stdout supports colors. NO_COLOR disables them, and FORCE_COLOR enables them in a pipe."""
     if os.environ.get("NO_COLOR"):
         return False
     terminal = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
@@ -45,29 +46,29 @@ def coloured() -> bool:
 
 
 class Formatter(click.HelpFormatter):
-    """Help formatter with bold headings and coloured option names."""
+    """Help formatter with bold headings and colored option names."""
 
     def write_usage(self, prog: str, args: str = "", prefix: str | None = None) -> None:
-        """Writes the usage line."""
+        """Write the usage line."""
         super().write_usage(_typed(prog), args, f"{_heading(prefix or 'Usage:')} ")
 
     def write_heading(self, heading: str) -> None:
-        """Writes the heading of a section."""
+        """Write a section heading."""
         self.write(f"{'':>{self.current_indent}}{_heading(f'{heading}:')}\n")
 
     def write_text(self, text: str) -> None:
-        """Writes the description of a command, with its examples styled."""
+        """Write the description of a command, with its examples styled."""
         start = len(self.buffer)
         super().write_text(text)
         self.buffer[start:] = [_EXAMPLE.sub(_example, part) for part in self.buffer[start:]]
 
     def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
-        """Writes a list of options with their descriptions."""
+        """Write a list of options with their descriptions."""
         super().write_dl([(_typed(name), meaning) for name, meaning in rows], col_max, col_spacing)
 
 
 class Context(click.Context):
-    """A Click context with coloured help."""
+    """Click context with colored help."""
 
     formatter_class = Formatter
 
@@ -86,7 +87,7 @@ def _example(found: re.Match[str]) -> str:
 
 _PROGRAM, _VARIABLE = "shapesolve", "_SHAPESOLVE_COMPLETE"
 
-#: shell -> the script below the home folder; the file that the shell reads at its start, and the line that it needs there
+#: shell -> completion script below the home folder; startup file of the shell; line to add to that file
 _PLACES: dict[str, tuple[str, str, Callable[[Path], str]]] = {
     "bash": (f".bash_completions/{_PROGRAM}.sh", ".bashrc", lambda script: f"source '{script}'"),
     "zsh": (f".zfunc/_{_PROGRAM}", ".zshrc", lambda _: "fpath+=~/.zfunc; autoload -Uz compinit; compinit"),
@@ -95,12 +96,12 @@ _PLACES: dict[str, tuple[str, str, Callable[[Path], str]]] = {
 
 
 def completion_script(command: click.Command) -> str:
-    """The completion script for the current shell."""
+    """Return the completion script for the current shell."""
     return _script(command, _shell())
 
 
 def install_completion(command: click.Command) -> str:
-    """Installs the completion script for the current shell; returns a message."""
+    """Install the completion script for the current shell, and return a message."""
     from ..model.saving import write_atomically
 
     shell = _shell()
@@ -114,15 +115,13 @@ def install_completion(command: click.Command) -> str:
             _add_line(Path.home() / start, line(file))
     except OSError as e:
         fail(f"cannot write {e.filename or file}: {e.strerror or e}")
-    return (
-        f"{shell} completion installed in {file}\nCompletion will take effect once you restart the terminal"
-    )
+    return f"{shell} completion installed in {file}\nRestart the terminal to use it"
 
 
 def _shell() -> str:
     name = Path(os.environ.get("SHELL", "")).name
     if name not in _PLACES:
-        fail(f"completion is for {', '.join(_PLACES)}, and SHELL says {name or 'nothing'}")
+        fail(f"completion supports {', '.join(_PLACES)}, but SHELL is {name or 'not set'}")
     return name
 
 
@@ -135,7 +134,7 @@ def _script(command: click.Command, shell: str) -> str:
 
 
 def _add_line(file: Path, line: str) -> None:
-    """Appends a line to the user's own file. It can be a link, and its content is only searched for the line."""
+    """Append a line to the user's startup file, which may be a link, unless the file contains it."""
     if file.is_file() and line.encode() in file.read_bytes().splitlines():
         return
     with file.open("ab") as out:
@@ -144,14 +143,14 @@ def _add_line(file: Path, line: str) -> None:
 
 @dataclass(frozen=True)
 class Argument:
-    """A positional argument of a command."""
+    """Positional argument of a command."""
 
     metavar: str
     help: str
 
 
 class Option:
-    """A named option of a command: ``Option("-n", "--count", metavar="N", min=1, help="How many.")``."""
+    """Named option of a command: ``Option("-n", "--count", metavar="N", min=1, help="Number of runs.")``."""
 
     def __init__(
         self,
@@ -165,27 +164,27 @@ class Option:
 
 
 class OneLine(click.Command):
-    """A command that reports usage errors in one line and has coloured help."""
+    """Command that reports usage errors in one line and has colored help."""
 
     context_class = Context
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
-        """Parses the arguments; usage errors end the command."""
+        """Parse the arguments; usage errors end the command."""
         extra.setdefault("color", coloured())
         try:
             return super().make_context(info_name, args, parent, **extra)
         except NoArgsIsHelpError:
             raise
         except click.UsageError as e:
-            if extra.get("resilient_parsing"):  # a shell completes them
+            if extra.get("resilient_parsing"):  # a shell completes the command
                 raise
             refuse(e)
 
 
 def refuse(error: click.UsageError) -> NoReturn:
-    """Ends the command with Click's usage error."""
+    """End the command with Click's usage error."""
     near = did_you_mean([repr(name) for name in getattr(error, "possibilities", None) or ()])
     text = (error.message if near else error.format_message()).rstrip(".")
     place = f" (see {error.ctx.command_path} --help)" if error.ctx is not None else ""
@@ -193,7 +192,7 @@ def refuse(error: click.UsageError) -> NoReturn:
 
 
 class Command(OneLine):
-    """A command made from a function, whose parameters are inspected on demand."""
+    """Command made from a function, whose parameters are inspected on demand."""
 
     def __init__(self, name: str | None, callback: Callable[..., Any], **attributes: Any) -> None:
         params = [*_parameters(callback), *([] if name in _WITHOUT_MODELS else [_plugins()])]
@@ -202,7 +201,7 @@ class Command(OneLine):
         super().__init__(name, callback=callback, **attributes | {"params": params})
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; its output goes to the file of ``--output``, or nowhere with ``--quiet``."""
+        """Run the command; its output goes to the file given with ``--output``, or is dropped with ``--quiet``."""
         if not self.prints:
             return super().invoke(ctx)
         output: Path | None = ctx.params.pop("output", None)
@@ -218,7 +217,7 @@ class Command(OneLine):
                 _write(output, text.getvalue())
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Writes the help of arguments, then of options."""
+        """Write the help of arguments, then of options."""
         rows = [(p.metavar or "", p.help_text) for p in self.get_params(ctx) if isinstance(p, _Argument)]
         if rows:
             with formatter.section("Arguments"):
@@ -228,7 +227,7 @@ class Command(OneLine):
             formatter.write_dl([record for p in options if (record := p.get_help_record(ctx))])
 
     def format_arguments(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Writes nothing, as `format_options` writes arguments."""
+        """Write nothing, because `format_options` writes arguments."""
 
 
 #: commands whose output is not a result
@@ -245,7 +244,7 @@ def _output() -> click.Option:
 
 
 def _quiet() -> click.Option:
-    return click.Option(["-q", "--quiet"], is_flag=True, help="Print nothing but errors.")
+    return click.Option(["-q", "--quiet"], is_flag=True, help="Print only errors.")
 
 
 def _write(output: Path, text: str) -> None:
@@ -257,19 +256,19 @@ def _write(output: Path, text: str) -> None:
         fail(f"cannot write {output}: {e.strerror or e}")
 
 
-#: commands that look at no operators
+#: commands that do not use operator rules
 _WITHOUT_MODELS = ("rule",)
 
 
 def _plugins() -> click.Option:
-    """The option that loads the user's rules, those of the project's settings included."""
+    """Return the option that loads operator rules, including those from the project's settings."""
     return click.Option(
         ["--plugin"],
         metavar="MODULE",
         multiple=True,
         expose_value=False,
         callback=_load_plugins,
-        help="Load rules of custom operators from a Python module; may be repeated.",
+        help="Load rules for custom operators from a Python module; may be repeated.",
     )
 
 
@@ -291,7 +290,7 @@ def _load_plugins(ctx: click.Context, _param: click.Parameter, given: tuple[str,
 
 
 class _Argument(click.Argument):
-    """A positional argument with help text."""
+    """Positional argument with help text."""
 
     def __init__(self, name: str, help: str, **attributes: Any) -> None:
         super().__init__([name], **attributes)
@@ -299,14 +298,16 @@ class _Argument(click.Argument):
 
 
 class _OneOf(click.Choice[str]):
-    """A value of an enum or `Literal`."""
+    """Value of an enum or `Literal`."""
 
     def __init__(self, values: Iterable[str], read: Callable[[str], Any] = str) -> None:
         super().__init__([*values])
         self.read = read
 
     def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
-        return f"{str(value)!r} is none of {', '.join(self.choices)}{like(str(value), self.choices)}"
+        return (
+            f"expected one of {', '.join(self.choices)}, got {str(value)!r}{like(str(value), self.choices)}"
+        )
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         return self.read(super().convert(getattr(value, "value", value), param, ctx))
@@ -347,7 +348,7 @@ def _parameters(function: Callable[..., Any]) -> Iterator[click.Parameter]:
 
 
 class _Once(click.Option):
-    """An option with one value, which may be given twice only for lists of sizes."""
+    """Option that may be repeated only if its value is a list of sizes."""
 
     def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
         super().add_to_parser(parser, ctx)
@@ -365,7 +366,7 @@ def _once(
         if before is not None and str(option.metavar or "").endswith(",..."):
             value = f"{before},{value}"
         elif before is not None:
-            raise click.UsageError(f"{option.opts[-1]} is given twice")
+            raise click.UsageError(f"{option.opts[-1]} must not be repeated")
         process(value, state)
 
     return call

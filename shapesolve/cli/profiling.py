@@ -22,36 +22,37 @@ if TYPE_CHECKING:
 def profile(
     model: Model,
     opt: Annotated[
-        str, Option("--opt", metavar="NAME=SIZE,...", help="Usual sizes; default: the nearest to 1.")
+        str, Option("--opt", metavar="NAME=SIZE,...", help="Optimum sizes. [default: nearest to 1]")
     ] = "",
     min: Annotated[
         str,
-        Option("--min", metavar="NAME=SIZE,...", help="Least sizes; default: the smallest from 1 on."),
+        Option("--min", metavar="NAME=SIZE,...", help="Minimum sizes. [default: smallest of at least 1]"),
     ] = "",
     max: Annotated[
-        str, Option("--max", metavar="NAME=SIZE,...", help="Greatest sizes; default: the usual ones.")
+        str, Option("--max", metavar="NAME=SIZE,...", help="Maximum sizes. [default: same as --opt]")
     ] = "",
     tool: Annotated[
         str,
         Option(
             "--for",
             metavar="TOOL",
-            help="The tool that takes it, `--for list` names them; default: a table on a terminal, else JSON.",
+            help="Output format for a tool; `--for list` lists the tools. [default: a table on a terminal, JSON otherwise]",
         ),
     ] = "",
     split: Annotated[
         bool,
-        Option("--split", help="Several profiles where the greatest sizes are not accepted together."),
+        Option("--split", help="Write several profiles if the maximum sizes are not accepted together."),
     ] = False,
-    output: Annotated[Path | None, Option("-o", "--output", metavar="FILE", help="Where to write.")] = None,
+    output: Annotated[Path | None, Option("-o", "--output", metavar="FILE", help="File to write.")] = None,
     assume: Assume = None,
     bind: Bind = None,
     json: AsJson = False,
 ) -> None:
-    """Ranges of sizes that a model accepts, for compilers.
+    """Compute ranges of accepted sizes for compilers.
 
-    All three are accepted by the model; names that are left out follow (total_seq from past_seq + seq). A corner that breaks
-    the contract is refused with the condition and its node, exit code 1. Conditions on sizes between go to stderr.
+    The model accepts the minimum, optimum, and maximum sizes. Sizes that are not given are derived (total_seq from
+    past_seq + seq). A corner that breaks the contract is rejected with the condition and its node, and the exit code
+    is 1. Conditions on intermediate sizes are written to stderr.
     Examples:
 
         shapesolve profile unet.onnx --opt batch=1,height=64,width=64 --max batch=8,height=512,width=512 --for trtexec
@@ -59,7 +60,7 @@ def profile(
         shapesolve profile gpt2.onnx --opt seq=1,past_seq=128 --max seq=128,past_seq=512 --for ort-trt
     """
     if json and tool not in ("", "json"):
-        fail(f"--json and --for {tool} are two forms of one thing: give one of them")
+        fail(f"--json and --for {tool} are mutually exclusive")
     from ..deploy.profile_formats import TARGETS, conditions_text
 
     if tool == "list":
@@ -99,7 +100,7 @@ def profile(
 
 
 def _table(found: Sequence[Profile]) -> Iterator[Printed]:
-    """Table of sizes per name, and conditions on sizes within the ranges."""
+    """Return the table of sizes per name, and the conditions on sizes within the ranges."""
     from ..lines import line, row
 
     for k, one in enumerate(found):
@@ -109,4 +110,4 @@ def _table(found: Sequence[Profile]) -> Iterator[Printed]:
         for name, size in one.opt.items():
             yield row(("name", name), str(one.min[name]), str(size), str(one.max[name]))
         if one.conditions:
-            yield line(("dim", "within the ranges, also keep "), ", ".join(one.conditions))
+            yield line(("dim", "within the ranges, also satisfy "), ", ".join(one.conditions))

@@ -1,4 +1,4 @@
-"""Progress of long work on a terminal's stderr, drawn by Rich. Rich is imported only after a delay."""
+"""Progress of long work on a terminal's stderr, drawn by Rich, which is imported only after a delay."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ class _Left(TimeRemainingColumn):
     """Column with the remaining time, if it can be estimated."""
 
     def render(self, task: Task) -> Text:
-        """Text of the remaining time; empty where it is unknown or the task is finished."""
+        """Return the remaining time, or no text if it is unknown or the task is finished."""
         if task.time_remaining is None or task.finished:
             return Text("")
         return Text.assemble(super().render(task), " left")
 
 
 def draw(what: str, end: Event, every: float, counts: Callable[[], tuple[int, int] | None]) -> None:
-    """Draws a progress bar until `end` is set, then removes it."""
+    """Draw a progress bar until `end` is set, then remove it."""
     columns = (BarColumn(24), TextColumn("{task.description}"), TimeElapsedColumn(), _Left(compact=True))
     with Progress(
         *columns,

@@ -54,7 +54,7 @@ class RowsFormat(Enum):
 
 
 Exact = Annotated[
-    bool, Option("--exact", help="Show forms that hold at every size, empty and very small inputs included.")
+    bool, Option("--exact", help="Show forms that hold at every size, including empty and very small inputs.")
 ]
 
 
@@ -62,7 +62,7 @@ Exact = Annotated[
 def analyze(
     model: Model,
     tensors: Annotated[
-        str | None, Option("--tensors", metavar="PATTERN", help="Show these tensors, e.g. '*attn*'.")
+        str | None, Option("--tensors", metavar="PATTERN", help="Show matching tensors, e.g. '*attn*'.")
     ] = None,
     assume: Assume = None,
     bind: Bind = None,
@@ -71,9 +71,9 @@ def analyze(
     format: FindingsFormat = Format.text,
     json: AsJson = False,
 ) -> None:
-    """Shapes of inputs and outputs, the contract, and all findings.
+    """Show input and output shapes, the contract, and all findings.
 
-    Exit code 1 when no input sizes are accepted; check tells of all errors by its exit code. Examples:
+    Exit code: 1 if no input sizes are accepted. To fail on any error, use `check`. Examples:
 
         shapesolve analyze model.onnx
 
@@ -93,13 +93,13 @@ def analyze(
     elif json or format is not Format.text:
         print_raw(_findings(a, Format.json if json else format))
     else:
-        find(a)  # so that the time shown covers it
+        find(a)  # the printed time includes it
         show(list(report_lines(a, time.perf_counter() - start, exact=exact)))
     raise SystemExit(accepts(a))
 
 
 def _no_match(pattern: str, a: Analysis) -> str:
-    """Message: no tensor name matches the pattern, with similar names."""
+    """Return the error for a pattern that matches no tensor name, with similar names."""
     return f"no tensor matches {pattern!r}{like_pattern(pattern, a.dtypes)}"
 
 
@@ -129,26 +129,24 @@ def contract(
         ContractFormat,
         Option(
             "--format",
-            help="For people, as data, as a function that checks input shapes, or as a model that checks them first.",
+            help="Text, JSON, a function that checks input shapes, or a copy of the model that checks them first.",
         ),
     ] = ContractFormat.text,
     json: AsJson = False,
     outputs: Annotated[
         bool,
-        Option(
-            "--outputs", help="With python, js or cpp: also a function that computes the shapes of outputs."
-        ),
+        Option("--outputs", help="With python, js, or cpp: add a function that computes output shapes."),
     ] = False,
     output: Annotated[
         Path | None,
-        Option("-o", "--output", metavar="FILE", help="Where to write; --format onnx needs it."),
+        Option("-o", "--output", metavar="FILE", help="File to write; required by --format onnx."),
     ] = None,
 ) -> None:
-    """Conditions on input sizes under which the model runs.
+    """Show the conditions on input sizes under which the model runs.
 
-    Every condition names the nodes that need it. Checkers take the shapes of all inputs by name and return the conditions that
-    are broken: C++14, JavaScript or Python without dependencies, or a copy of the model in which a node named after the
-    condition fails. Exit code 1 when no sizes run. Examples:
+    Each condition names the nodes that require it. Checkers take the shapes of all inputs by name and return the
+    broken conditions. They are C++14, JavaScript, or Python without dependencies, or a copy of the model in which a
+    node named after the broken condition fails. Exit code: 1 if no sizes run. Examples:
 
         shapesolve contract model.onnx
 
@@ -162,9 +160,9 @@ def contract(
     find(a, findings=False)
     form = ContractFormat.json if json else format
     if output is None and form is ContractFormat.onnx:
-        fail("--format onnx needs -o FILE")
+        fail("--format onnx requires -o FILE")
     if outputs and form not in (ContractFormat.python, ContractFormat.js, ContractFormat.cpp):
-        fail("--outputs needs --format python, js or cpp")
+        fail("--outputs requires --format python, js, or cpp")
     if output is None and form is ContractFormat.text:
         from ..report.text import contract_lines, headline
 
@@ -211,22 +209,23 @@ def _contract_text(a: Analysis, form: ContractFormat, outputs: bool) -> str:
 def constraints(
     model: Model,
     node: Annotated[
-        str | None, Option("--node", metavar="PATTERN", help="Only these nodes, e.g. '*attn*'.")
+        str | None, Option("--node", metavar="PATTERN", help="Show only matching nodes, e.g. '*attn*'.")
     ] = None,
     symbol: Annotated[
-        str | None, Option("--symbol", metavar="NAME", help="Only constraints that depend on this input dim.")
+        str | None,
+        Option("--symbol", metavar="NAME", help="Show only constraints that depend on this input dim."),
     ] = None,
     role: Annotated[
-        list[str] | None, Option("--role", metavar="ROLE", help=f"Only these roles: {', '.join(ROLES)}.")
+        list[str] | None, Option("--role", metavar="ROLE", help=f"Show only these roles: {', '.join(ROLES)}.")
     ] = None,
     assume: Assume = None,
     bind: Bind = None,
     format: Annotated[RowsFormat, Option("--format", help="Output format.")] = RowsFormat.text,
     json: AsJson = False,
 ) -> None:
-    """List the constraints of a model on its sizes, in graph order.
+    """List the size constraints of a model, in graph order.
 
-    A definition says what a dim of a node's output is, a requirement what the node needs in order to run. Examples:
+    A definition gives a dim of a node's output; a requirement is a condition for the node to run. Examples:
 
         shapesolve constraints model.onnx --role requirement
 
@@ -259,22 +258,23 @@ def constraints(
 @app.command()
 def explain(
     model: Model,
-    tensor: Annotated[str, Argument(metavar="TENSOR", help="Name of a tensor.")],
-    axis: Annotated[int | None, Option("--axis", metavar="N", help="Only this axis.")] = None,
+    tensor: Annotated[str, Argument(metavar="TENSOR", help="Tensor name.")],
+    axis: Annotated[int | None, Option("--axis", metavar="N", help="Show only this axis.")] = None,
     depth: Annotated[
-        int | None, Option("--depth", metavar="N", min=1, help="Only the last N nodes on the way.")
+        int | None,
+        Option("--depth", metavar="N", min=1, help="Show only the last N nodes of the derivation."),
     ] = None,
     unfold: Annotated[
-        bool, Option("--unfold", help="Every node, with what it reads and what it needs.")
+        bool, Option("--unfold", help="Show every node with its operands and requirements.")
     ] = False,
     assume: Assume = None,
     bind: Bind = None,
     broadcast: Broadcast = "named",
     json: AsJson = False,
 ) -> None:
-    """Derivation of a tensor's shape, axis by axis from the inputs.
+    """Derive a tensor's shape from the inputs, axis by axis.
 
-    Nodes that pass a size on as it is are counted; those that compute one are named. Examples:
+    Nodes that pass a size on unchanged are counted; nodes that compute one are named. Examples:
 
         shapesolve explain model.onnx logits
 
@@ -304,14 +304,14 @@ def evaluate(
     bind: Bind = None,
     tensors: Annotated[
         str | None,
-        Option("--tensors", metavar="PATTERN", help="Show these tensors; default: inputs and outputs."),
+        Option("--tensors", metavar="PATTERN", help="Tensors to show. [default: inputs and outputs]"),
     ] = None,
-    format: Annotated[TextOrJson, Option("--format", help="How sizes are printed.")] = TextOrJson.text,
+    format: Annotated[TextOrJson, Option("--format", help="Output format.")] = TextOrJson.text,
     json: AsJson = False,
 ) -> None:
-    """Sizes of tensors at given sizes of the inputs.
+    """Compute tensor shapes at given input sizes.
 
-    Exit code 1 when the model does not run at these sizes. Example:
+    Exit code: 1 if the model does not run at these sizes. Example:
 
         shapesolve evaluate model.onnx --bind batch=2 --bind seq=5
     """
@@ -349,9 +349,9 @@ def prove(
     broadcast: Broadcast = "named",
     json: AsJson = False,
 ) -> None:
-    """Proof of a condition, or accepted sizes that refute it.
+    """Prove a condition for all accepted sizes, or find a counterexample.
 
-    Exit code 0 when proved, 1 when refuted, 3 when not decided. Example:
+    Exit code: 0 if proved, 1 if refuted, 3 if unknown. Example:
 
         shapesolve prove model.onnx "logits[1] == seq"
     """

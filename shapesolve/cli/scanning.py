@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 def scan(
     paths: Annotated[
         list[Path],
-        Argument(metavar="PATH...", help="Files, or folders that are searched for *.onnx."),
+        Argument(metavar="PATH...", help="Files, or folders to search for *.onnx."),
     ],
     jobs: Annotated[
-        int, Option("--jobs", "-j", metavar="N", min=0, help="Processes; 0: one per processor.")
+        int, Option("--jobs", "-j", metavar="N", min=0, help="Number of processes; 0: one per processor.")
     ] = 0,
     assume: Assume = None,
     bind: Bind = None,
@@ -39,8 +39,8 @@ def scan(
 ) -> None:
     """Analyze many models in parallel, one row each.
 
-    Exit code 0 without findings that fail (errors; see --fail-on), 1 with one, 2 when a model could not be read. Options may
-    stand in pyproject.toml under [tool.shapesolve]. Examples:
+    Exit code: 0 if no finding fails (errors; see --fail-on), 1 if one does, 2 if a model cannot be read. Options can
+    also be set in pyproject.toml under [tool.shapesolve]. Examples:
 
         shapesolve scan models/ other.onnx
 
@@ -97,20 +97,20 @@ def _rows(
 
     mode: Any = broadcast
     if mode not in ("strict", "named", "equal"):
-        fail(f"--broadcast is strict, named or equal, not {broadcast!r}")
+        fail(f"--broadcast must be strict, named, or equal, got {broadcast!r}")
     with Progress("models") as progress:
         if dask is None:
             return run(files, jobs=jobs or None, broadcast=mode, progress=progress, assume=assume, bind=bind)
         try:
             from distributed import Client
         except ImportError:
-            fail("--dask needs the package distributed: pip install 'shapesolve[dask]'")
+            fail("--dask requires the distributed package: pip install 'shapesolve[dask]'")
         try:
             client = Client(dask, timeout="10s")
         except (OSError, ValueError) as e:
-            fail(f"no Dask scheduler answers at {dask}: {e}")
+            fail(f"cannot reach a Dask scheduler at {dask}: {e}")
         with client:
-            absolute = [p.absolute() for p in files]  # workers have a folder of their own
+            absolute = [p.absolute() for p in files]  # workers may run in another folder
             stated = {str(p.absolute()): assume[str(p)] for p in files}
             rows = run(
                 absolute, client.get_executor(), broadcast=mode, progress=progress, assume=stated, bind=bind
@@ -121,15 +121,15 @@ def _rows(
 @app.command()
 def ops(
     pattern: Annotated[
-        str | None, Argument(metavar="[OPERATOR]", help="Only this one, e.g. 'Conv*'.")
+        str | None, Argument(metavar="[OPERATOR]", help="Show only matching operators, e.g. 'Conv*'.")
     ] = None,
     json: AsJson = False,
 ) -> None:
-    """Operators that are covered, with versions and means.
+    """List the supported operators, with versions and kinds of rules.
 
     A rule is a signature (one line that names the dims), a function, the operator's body (expanded into standard
-    operators), or the fallback to onnx's own inference for that node. Data of small integer tensors is followed
-    through operators that say so. Example:
+    operators), or the fallback to onnx's own inference for that node. Operators marked as such also propagate the
+    values of small integer tensors. Example:
 
         shapesolve ops 'Conv*'
     """
@@ -152,9 +152,9 @@ def ops(
 
 @app.command()
 def rule(
-    code: Annotated[str, Argument(metavar="CODE", help="The code of a finding, e.g. SS403.")],
+    code: Annotated[str, Argument(metavar="CODE", help="Code of a finding, e.g. SS403.")],
 ) -> None:
-    """The page of a finding: its meaning, and a way to mend it.
+    """Show a finding's documentation: its meaning and how to fix it.
 
     Example:
 
@@ -166,6 +166,8 @@ def rule(
     from ..report.sarif import rule_lines
 
     if code.upper() not in CODES:
-        near = get_close_matches(code.upper(), CODES, 3, 0.5) or [f"one of {min(CODES)} to {max(CODES)}"]
-        fail(f"no finding has the code {code!r}; did you mean {' or '.join(near)}?")
+        near = get_close_matches(code.upper(), CODES, 3, 0.5) or [
+            f"expected a code from {min(CODES)} to {max(CODES)}"
+        ]
+        fail(f"unknown finding code {code!r}; did you mean {' or '.join(near)}?")
     show(rule_lines(code.upper()))

@@ -25,9 +25,9 @@ def view(
     bind: Bind = None,
     broadcast: Broadcast = "named",
 ) -> None:
-    """Open the explorer of a model in the browser.
+    """Open a model in the explorer, in the browser.
 
-    It is written to a temporary file first, which stays: `report` writes one where you want it.
+    The page is a temporary file that is not deleted; to choose the file, use `report`.
 
     Example:
 
@@ -44,7 +44,7 @@ def view(
     except OSError as e:
         fail(f"cannot write a temporary file: {e.strerror or e}")
     opened = webbrowser.open(Path(file.name).as_uri())
-    print_text(f"wrote {file.name}" if opened else f"wrote {file.name}, but found no browser to open it in")
+    print_text(f"wrote {file.name}" if opened else f"wrote {file.name}, but found no browser to open it")
     end(a)
 
 
@@ -52,17 +52,17 @@ def view(
 def serve(
     port: Annotated[
         int,
-        Option("--port", metavar="N", min=0, max=65535, help="Where to listen; 0 for any free port."),
+        Option("--port", metavar="N", min=0, max=65535, help="Port to listen on; 0: any free port."),
     ] = 0,
     largest: Annotated[
-        int, Option("--max-size", metavar="MB", min=1, help="Largest file that is taken.")
+        int, Option("--max-size", metavar="MB", min=1, help="Maximum size of an uploaded file.")
     ] = 1024,
-    quiet: Annotated[bool, Option("--no-browser", help="Print the address only.")] = False,
+    quiet: Annotated[bool, Option("--no-browser", help="Print only the address.")] = False,
 ) -> None:
-    """Show a page on this machine that models can be dropped onto.
+    """Start a local web page for exploring models.
 
-    Each file is analyzed here and shown in the explorer. Only programs on this machine reach the server, and only with the
-    address that it prints. Ctrl-C ends it.
+    Drop a model onto the page to analyze it on this machine and show it in the explorer. The server accepts only
+    local connections that use the printed address. Press Ctrl-C to stop it.
 
     Example:
 
@@ -85,19 +85,19 @@ def serve(
             print_raw("ended")
 
 
-Out = Annotated[Path, Option("-o", "--output", metavar="FILE", help="Where to write.")]
+Out = Annotated[Path, Option("-o", "--output", metavar="FILE", help="File to write.")]
 Weights = Annotated[
     str | None,
     Option(
         "--weights",
         metavar="copy|link",
-        help="In another folder: copy weight files, or hard-link them (onnx.load refuses links).",
+        help="If the output is in another folder: copy weight files, or hard-link them (onnx.load rejects links).",
     ),
 ]
 
 
 def interface_line(analysis: Analysis) -> Line:
-    """``image [batch, 3, 32, 32] -> logits [batch, 10]``."""
+    """Return the interface: ``image [batch, 3, 32, 32] -> logits [batch, 10]``."""
     from ..explain.names import grouped
     from ..report.limits import MAX_NAMES
     from ..report.text import shown_shapes
@@ -113,11 +113,11 @@ def interface_line(analysis: Analysis) -> Line:
 
 
 def contract_text(analysis: Analysis) -> str:
-    """The contract in one line."""
+    """Return the contract in one line."""
     return (
         f"sizes must satisfy {', '.join(map(str, analysis.contract))}"
         if analysis.contract
-        else "every size runs"
+        else "every size is accepted"
     )
 
 
@@ -130,21 +130,22 @@ def annotate(
         Option(
             "--policy",
             metavar="skip|override|refine|strict",
-            help="Shapes that are declared already: keep, replace, replace what says less, or fail if wrong.",
+            help="Treatment of declared shapes: keep, replace, replace if less precise, or fail if wrong.",
         ),
     ] = "refine",
     contract: Annotated[
         bool, Option("--contract", help="Write the contract into the metadata, as a JSON document.")
     ] = False,
-    force: Annotated[bool, Option("--force", help="Replace a file that is there already.")] = False,
+    force: Annotated[bool, Option("--force", help="Overwrite an existing file.")] = False,
     assume: Assume = None,
     broadcast: Broadcast = "named",
     weights: Weights = None,
 ) -> None:
-    """Write a copy of the model with every shape in it.
+    """Write a copy of the model with all inferred shapes.
 
-    The original is never touched; weights in files of their own stay there. The document of --contract stands in metadata_props
-    under shapesolve.contract. Exit code 1 when the model contradicts itself (with a message). Examples:
+    The original is never modified, and external weight files are left in place. With --contract, the contract is
+    stored in metadata_props under shapesolve.contract. If the model contradicts itself, a message says so and the
+    exit code is 1. Examples:
 
         shapesolve annotate model.onnx -o annotated.onnx --policy override
 
@@ -157,7 +158,7 @@ def annotate(
     try:
         check_target(a.model, output)
         if output.exists() and not force:
-            fail(f"{output} is there already: --force replaces it")
+            fail(f"{output} already exists; pass --force to overwrite it")
         save_annotated(a, output, policy, weights, contract=contract)  # type: ignore[arg-type]
     except ValueError as e:
         fail(str(e))
@@ -178,9 +179,9 @@ def report(
     bind: Bind = None,
     broadcast: Broadcast = "named",
 ) -> None:
-    """Write the explorer: one HTML page that works offline.
+    """Write the explorer as one HTML page that works offline.
 
-    The graph with its shapes, the contract, the findings, and sliders that give sizes to names.
+    The page shows the graph with its shapes, the contract, and the findings, with a slider for each symbolic dim.
 
     Example:
 

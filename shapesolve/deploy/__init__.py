@@ -1,4 +1,4 @@
-"""Deployment: sizes, inputs, profiles, buckets, cost and guards from an analysis."""
+"""Deployment: sizes, inputs, profiles, buckets, cost, and guards from an analysis."""
 
 from .bucketing import Bucket, Buckets, buckets
 from .enumeration import enumerate_sizes

@@ -1,8 +1,8 @@
-"""Buckets over several symbols: at most k accepted boxes with the least padding (branch and bound).
+"""Buckets over several symbols: at most k accepted boxes with minimum padding (branch and bound).
 
-A bucket of an optimal choice may be taken as the smallest accepted box around the sizes that go into it. So the candidates are
-the smallest accepted boxes around joins of sizes that were seen. Which of them to open is a median problem; its lower bounds
-are Lagrangian, in integers.
+Some optimal solution uses only the smallest accepted boxes around the sizes assigned to each bucket. So the
+candidates are the smallest accepted boxes around joins of observed sizes. Selecting from them is a k-median problem,
+with Lagrangian lower bounds in integers.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from .sizes import NoSizes, Sizes
 
 Box = tuple[int, ...]
 Ints = np.ndarray[Any, np.dtype[np.int64]]
-#: cost of a box that does not hold a size, above all sums of costs
+#: cost of a box that does not contain a size; larger than any sum of costs
 NO_FIT = SAFE // 4
 
 
 class SizesOfOne:
-    """The accepted sizes of one symbol."""
+    """Accepted sizes of one symbol."""
 
     def __init__(self, analysis: Analysis, name: str, bind: Mapping[str, int] | None) -> None:
         self.analysis, self.name, self.bind = analysis, name, dict(bind or {})
@@ -54,8 +54,10 @@ class SizesOfOne:
         return {n: fixed.get(n, 1) for n in self.any.names}
 
     def at_least(self, sizes: Sequence[int]) -> list[int]:
-        """For each size, in ascending order, the smallest accepted one that is at least as large. Raises `NoSizes`
-        where there is none.
+        """Return the smallest accepted size that is at least as large, for each of the ascending `sizes`.
+
+        Raises:
+            NoSizes: If there is none.
         """
         tops: list[int] = []
         for size in sizes:
@@ -66,7 +68,7 @@ class SizesOfOne:
             if top is None or top > INT32_MAX:
                 contract = self.analysis.contract
                 about = [t.text for t in (*contract.terms, *contract.assumed) if self.name in t.symbols]
-                raise NoSizes(f"no accepted size of {self.name} is {size} or more: {', '.join(about)}")
+                raise NoSizes(f"no accepted size of {self.name} is at least {size}: {', '.join(about)}")
             tops.append(top)
         return tops
 
@@ -96,11 +98,10 @@ class SizesOfOne:
 
 
 class SmallestBoxes:
-    """Finds the smallest accepted box around given sizes (one size per symbol). `proved` turns False where one was
-    found that may not be the smallest.
+    """Search for the smallest accepted box around given sizes (one size per symbol).
 
     Args:
-        searches: per symbol, the accepted sizes of it (see `bucketing`), which share one contract.
+        searches: Accepted sizes of each symbol (see `bucketing`), which share one contract.
     """
 
     def __init__(self, searches: Sequence[SizesOfOne]) -> None:
@@ -119,7 +120,7 @@ class SmallestBoxes:
         return self._proved and all(one.proved for one in self.searches)
 
     def above(self, low: Box) -> Box | None:
-        """The accepted box of least volume that contains `low`; None if there is none."""
+        """Return the accepted box of minimum volume that contains `low`, or None if there is none."""
         if not self.apart:
             return self._searched(low)
         found = [self._alone(axis, size) for axis, size in enumerate(low)]
@@ -135,9 +136,9 @@ class SmallestBoxes:
         return None if known[size] < 0 else known[size]
 
     def _searched(self, low: Box) -> Box | None:
-        """`above`, by testing boxes in order of volume.
+        """Return the same as `above`, by testing boxes in order of volume.
 
-        After `MAX_TRIED` tests it is the box that the solver finds, and `proved` turns False.
+        After `MAX_TRIED` tests, return the box that the solver finds, and set `proved` to False.
         """
         engine, symbols = self.searches[0].engine, [one.symbol for one in self.searches]
         above = [*self.conds, *map(ge, symbols, low)]
@@ -145,7 +146,7 @@ class SmallestBoxes:
             return None
         for axis in (
             axis for axis, size in enumerate(low) if not size
-        ):  # boxes without volume, of which there is no last
+        ):  # boxes of volume 0, which are infinitely many
             answer = engine.satisfiable([*above, eq(symbols[axis], 0)])
             if answer.sat and answer.model is not None:
                 return tuple(answer.model.get(name, size) for name, size in zip(self.names, low, strict=True))
@@ -174,7 +175,7 @@ class SmallestBoxes:
         return tuple(nearest[name] for name in self.names)
 
     def _accepted(self, box: Box) -> bool | None:
-        """True if some sizes of the other symbols make this box accepted; None if unknown."""
+        """Return True if some sizes of the other symbols make this box accepted, or None if unknown."""
         sizes = dict(zip(self.names, box, strict=True))
         known = [(test, cond) for test, cond in self.tests if cond.free <= sizes.keys()]
         if any(compiled_truth(test, cond, sizes) is False for test, cond in known):
@@ -190,39 +191,43 @@ class SmallestBoxes:
 
 
 def chosen_boxes(counts: dict[Box, int], k: int, smallest: SmallestBoxes) -> tuple[list[Box], bool]:
-    """At most `k` accepted boxes with the least padding, and True if that is proved the least.
+    """Return at most `k` accepted boxes with little padding, and True if the padding is proved minimal.
 
-    Raises `NoSizes` where no `k` accepted boxes hold all sizes, `ValueError` where there are too many or too large sizes.
+    Raises:
+        NoSizes: If no `k` accepted boxes contain all sizes.
+        ValueError: If there are too many sizes, or they are too large.
     """
     merged: dict[Box, int] = {}
     for size, count in counts.items():
         box = smallest.above(size)
         if box is None:
             wanted = sizes_text(dict(zip(smallest.names, size, strict=True)))
-            raise NoSizes(f"no accepted sizes are as large as {wanted}")
-        item = box if smallest.apart else size  # what holds a size then holds the smallest box around it
+            raise NoSizes(f"no accepted sizes are at least {wanted}")
+        item = (
+            box if smallest.apart else size
+        )  # a box that contains the size then contains the smallest box around it
         merged[item] = merged.get(item, 0) + count
     items = sorted(merged)
     if len(items) > MAX_BOXES:
         raise ValueError(
-            f"{len(items):,} different sizes to pad to are more than {MAX_BOXES:,}: round what was seen"
+            f"too many different sizes to pad to: {len(items):,}, the maximum is {MAX_BOXES:,}; round the observed sizes"
         )
     boxes, whole = _candidates(items, smallest)
     worst = max(map(prod, boxes)) * sum(merged.values())
     if worst >= NO_FIT:
-        raise ValueError(f"padded volumes of up to {worst:,} in all are too large")
+        raise ValueError(f"the padded volumes are too large: up to {worst:,} in total")
     fits = (np.array(boxes)[:, None, :] >= np.array(items)[None, :, :]).all(axis=2)
     volumes = np.array([prod(box) for box in boxes], dtype=np.int64)
     weights = np.array([merged[item] for item in items], dtype=np.int64)
     search = _Median(np.where(fits, volumes[:, None] * weights[None, :], NO_FIT), min(k, len(boxes)))
     opened = search.run()
     if not opened:
-        raise NoSizes(f"no {k} accepted boxes that hold all sizes were found")
+        raise NoSizes(f"found no {k} accepted boxes that contain all sizes")
     return [boxes[c] for c in opened], whole and search.whole and smallest.proved
 
 
 def _candidates(items: Sequence[Box], smallest: SmallestBoxes) -> tuple[list[Box], bool]:
-    """Candidate boxes: the smallest accepted ones around unions of items. False if joins were left out."""
+    """Return the smallest accepted boxes around unions of items, and False if unions were left out."""
     whole = tuple(map(max, *items)) if len(items) > 1 else items[0]
     joins = dict.fromkeys([*items, whole])
     waiting = list(joins)
@@ -236,7 +241,7 @@ def _candidates(items: Sequence[Box], smallest: SmallestBoxes) -> tuple[list[Box
 
 
 class _Node(NamedTuple):
-    """Node of the branch and bound search: chosen and open candidates, and prices for the bound."""
+    """Node of the branch and bound search: chosen and remaining candidates, and prices for the bound."""
 
     opened: list[int]
     free: Ints
@@ -244,8 +249,10 @@ class _Node(NamedTuple):
 
 
 class _Median:
-    """k-median solver: selects at most `k` rows of a cost matrix with the least sum of column minima. `whole`: the
-    search came to its end.
+    """k-median solver: selects at most `k` rows of a cost matrix with the minimum sum of column minima.
+
+    Attributes:
+        whole: True if the search was exhaustive.
     """
 
     def __init__(self, costs: Ints, k: int) -> None:
@@ -254,7 +261,7 @@ class _Median:
         self._work, self._dearest = 0, NO_FIT // (k * costs.shape[1])
 
     def run(self) -> list[int]:
-        """The selected rows; empty if no selection covers all columns."""
+        """Return the selected rows, or none if no selection covers all columns."""
         self._greedy()
         while self.chosen and any(self._try(self._replaced(i)) for i in range(len(self.chosen))):
             pass
@@ -266,8 +273,9 @@ class _Median:
         return sorted(self.chosen)
 
     def _greedy(self) -> None:
-        """Initial solution: adds the row that lowers the sum most, `k` times. A column without a cost counts as much as
-        can be.
+        """Find an initial solution by adding the row that lowers the sum most, `k` times.
+
+        A column without a cost counts as the maximum cost.
         """
         cost, rows = np.full(self.costs.shape[1], NO_FIT // self.costs.shape[1]), list[int]()
         for _ in range(self.k):
@@ -276,7 +284,7 @@ class _Median:
             self._try(rows)
 
     def _replaced(self, i: int) -> list[int]:
-        """The solution with its i-th row exchanged for the best other row."""
+        """Return the solution with its i-th row replaced by the best other row."""
         others = [row for j, row in enumerate(self.chosen) if j != i]
         cost = self.costs[others].min(axis=0) if others else np.full(self.costs.shape[1], NO_FIT)
         least = np.minimum(self.costs, cost)
@@ -284,7 +292,7 @@ class _Median:
         return [*others, int(np.argmin(sums))]
 
     def _try(self, rows: Iterable[int]) -> bool:
-        """Keeps these rows if they are better than the best so far."""
+        """Keep these rows if they are better than the best so far."""
         listed = list(dict.fromkeys(rows))
         least = self.costs[listed].min(axis=0)
         cost = NO_FIT if (least >= NO_FIT).any() else int(least.sum())
@@ -294,9 +302,9 @@ class _Median:
         return True
 
     def _branches(self, node: _Node) -> list[_Node]:
-        """Child nodes with and without one more row; none if the bound excludes an improvement.
+        """Return child nodes with and without one more row, or none if the bound excludes an improvement.
 
-        Whatever the prices are, what they sum to and what at most `k` rows save on them is a lower bound.
+        For any prices, their sum minus the maximum that `k` rows save on them is a lower bound.
         """
         opened, free, prices = node
         left = self.k - len(opened)
@@ -318,7 +326,7 @@ class _Median:
                 bound, kept = now, prices
                 if bound >= self.best:
                     return []
-                if len(order) > left:  # rows whose opening makes the bound no better than the best
+                if len(order) > left:  # rows that cannot be part of a better solution
                     may = order[
                         (np.arange(len(order)) < left) | (bound - gains[top[-1]] + gains[order] < self.best)
                     ]

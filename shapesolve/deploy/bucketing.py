@@ -1,4 +1,4 @@
-"""Buckets: few accepted sizes to pad observed sizes to, with the least padding."""
+"""Buckets: few accepted sizes to pad observed sizes to, with minimum padding."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from .sizes import Sizes
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """A bucket: the size to pad to (a product for several symbols), and accepted sizes of all symbols.
+    """The size to pad to (a product for several symbols), and accepted sizes of all symbols.
 
-    `count` sizes that were seen go here, which takes `padding` in all.
+    `count` observed sizes go into the bucket, with `padding` in total.
     """
 
     size: int
@@ -38,14 +38,14 @@ class Bucket:
 
 @dataclass(frozen=True, slots=True)
 class Buckets(Sequence[Bucket]):
-    """Buckets in increasing order, with the least `padding` for that number of buckets.
+    """Buckets in increasing order, with minimum `padding` for their number.
 
     Attributes:
-        symbols: the names whose sizes are padded.
-        buckets: smallest first.
-        total: the sum of all sizes that were seen, of several symbols of their products.
-        proved: is it proved that no buckets have less? Not where the solver could not tell whether a smaller size is accepted,
-            or where the search among boxes of several symbols ended early.
+        symbols: Names whose sizes are padded.
+        buckets: Buckets, smallest first.
+        total: Sum of all observed sizes; for several symbols, of their products.
+        proved: Whether the padding is proved minimal. False if the solver could not determine whether a smaller size
+            is accepted, or the search among boxes of several symbols ended early.
     """
 
     symbols: tuple[str, ...]
@@ -65,12 +65,12 @@ class Buckets(Sequence[Bucket]):
         return sum(b.padding for b in self.buckets)
 
     def profiles(self, model: Any) -> tuple[Profile, ...]:
-        """One profile with a single size per bucket, for `profile_text`. `model` is an `Analysis`, or what `analyze` takes."""
+        """Return one profile with a single size per bucket, for `profile_text`. `model` is as for `buckets`."""
         a = model if isinstance(model, Analysis) else analyze(model)
         return tuple(point_profile(a, b.sizes) for b in self.buckets)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data."""
+        """Return the buckets as plain data."""
         rows = [
             {"size": b.size, "sizes": dict(b.sizes), "count": b.count, "padding": b.padding}
             for b in self.buckets
@@ -89,27 +89,29 @@ def buckets(
     *,
     bind: Mapping[str, int] | None = None,
 ) -> Buckets:
-    """At most `k` sizes of up to three symbols to pad to, all accepted, with the least padding.
+    """Return at most `k` accepted sizes of up to three symbols to pad to, with minimum padding.
 
-    Padding is the sum, over all sizes that were seen, of what is missing to the smallest bucket that holds them; of several
-    symbols it is counted in products of sizes. Sizes may be a bucket if the model accepts them with some sizes of the other
-    names, of which one example is given with each bucket (`bind` fixes them).
+    Padding is the sum of `bucket - size` over all observed sizes, where `bucket` is the smallest bucket that contains
+    the size; for several symbols, it is counted in products of sizes. Sizes may be a bucket if the model accepts them
+    together with some sizes of the other names. One example of these is given with each bucket; use `bind` to set
+    them.
 
     Args:
-        model: what `analyze` takes, or an `Analysis`.
-        seen: sizes, or how often each one was seen; of several symbols, tuples in the order of these.
-        symbol: the dim name, or several.
-        k: how many buckets there may be.
-        bind: sizes of other names.
+        model: An `Analysis`, or any model that `analyze` accepts.
+        seen: Observed sizes, or a mapping from sizes to frequencies. For several symbols, sizes are tuples in the
+            order of the symbols.
+        symbol: A dim name, or several.
+        k: Maximum number of buckets.
+        bind: Sizes of other names.
 
     Raises:
-        ModelError: the model cannot be read.
-        NoSizes: there is no accepted size to pad to.
-        ValueError: a name is none of the model's, or a size is none.
+        ModelError: If the model cannot be read.
+        NoSizes: If there is no accepted size to pad to.
+        ValueError: If a name or a size is invalid.
     """
     a = model if isinstance(model, Analysis) else analyze(model)
     if k < 1:
-        raise ValueError(f"there must be at least one bucket, not {k}")
+        raise ValueError(f"the number of buckets must be at least 1, got {k}")
     names = (symbol,) if isinstance(symbol, str) else tuple(symbol)
     if len(names) != 1:
         return _boxes(a, seen, names, k, bind)
@@ -123,7 +125,7 @@ def buckets(
         merged[top] = merged.get(top, 0) + counts[size]
     if len(merged) > MAX_PADDED:
         raise ValueError(
-            f"{len(merged):,} different sizes to pad to are more than {MAX_PADDED:,}: round what was seen"
+            f"too many different sizes to pad to: {len(merged):,}, the maximum is {MAX_PADDED:,}; round the observed sizes"
         )
     chosen = _least(list(merged), list(merged.values()), k)
     found = []
@@ -142,13 +144,13 @@ def _boxes(
     k: int,
     bind: Mapping[str, int] | None,
 ) -> Buckets:
-    """Buckets over several symbols."""
+    """Return buckets over several symbols."""
     if not 0 < len(symbols) == len(set(symbols)) <= MAX_SYMBOLS:
-        raise ValueError(f"buckets are for one to {MAX_SYMBOLS} different symbols, not {', '.join(symbols)}")
+        raise ValueError(f"expected 1 to {MAX_SYMBOLS} different symbols, got {', '.join(symbols)}")
     given = seen if isinstance(seen, Mapping) else Counter(tuple(sizes) for sizes in seen)
     counts = {tuple(map(int, sizes)): int(count) for sizes, count in given.items() if count}
     if any(len(sizes) != len(symbols) for sizes in counts):
-        raise ValueError(f"a tuple of {len(symbols)} sizes is expected: {', '.join(symbols)}")
+        raise ValueError(f"expected a tuple of {len(symbols)} sizes: {', '.join(symbols)}")
     for axis in range(len(symbols)):
         _counted([sizes[axis] for sizes in counts])
     _counted(dict(enumerate(counts.values())))
@@ -167,18 +169,20 @@ def _boxes(
 
 
 def completed(analysis: Analysis, sizes: Mapping[str, int], bind: Mapping[str, int] | None) -> dict[str, int]:
-    """Accepted sizes of all symbols that include these."""
+    """Return accepted sizes of all symbols that include these."""
     given = {**(bind or {})}
     question = Sizes(analysis, {**given, **sizes})
     return question.nearest({n: given.get(n, question.fixed.get(n, 1)) for n in question.names}, "both")
 
 
 def read_sizes(path: str | Path, *symbols: str) -> Counter[Any]:
-    """Counts of sizes in a CSV file, in the columns of the symbols or else the first. A column ``count`` has frequencies.
+    """Return the frequencies of sizes in a CSV file, from the symbols' columns or, without them, the first column.
 
-    They are numbers for one symbol, tuples for several.
+    A column ``count`` holds frequencies. Sizes are numbers for one symbol, tuples for several.
 
-    Raises `ValueError` for what is no size, with its line; `OSError` where the file cannot be read.
+    Raises:
+        ValueError: If an entry is not a size; the message has its line.
+        OSError: If the file cannot be read.
     """
     file = Path(path)
     if file.stat().st_size > MAX_TEXT:
@@ -201,7 +205,7 @@ def read_sizes(path: str | Path, *symbols: str) -> Counter[Any]:
                 cells[i] if i < len(cells) else "" for i in (columns if count < 0 else (*columns, count))
             ]
             if not all(map(_is_number, wanted)):
-                raise ValueError(f"{path}, line {number}: {','.join(row)[:80]!r} is no size")
+                raise ValueError(f"{path}, line {number}: expected a size, got {','.join(row)[:80]!r}")
             sizes = tuple(map(int, wanted[: len(symbols)]))
             found[sizes if len(symbols) > 1 else sizes[0]] += int(wanted[-1]) if count >= 0 else 1
     return found
@@ -221,14 +225,15 @@ def _counted(seen: Mapping[int, int] | Iterable[int]) -> dict[int, int]:
         or min(counts.values()) < 0
         or sum(counts.values()) > INT32_MAX
     ):
-        raise ValueError(f"sizes and counts lie from 0 to {INT32_MAX}")
+        raise ValueError(f"sizes and counts must be between 0 and {INT32_MAX}")
     return counts
 
 
 def _least(tops: list[int], counts: list[int], k: int) -> list[int]:
-    """At most `k` of the ascending `tops`, including the last, with the least total padding.
+    """Return at most `k` of the ascending `tops`, including the last, with minimum total padding.
 
-    Only `tops` need be tried: a bucket between two of them can shrink to the lower one, and what goes into it still fits.
+    Other sizes need not be tried: a bucket between two of `tops` can shrink to the lower one and still contain its
+    sizes.
     """
     before = np.array([0, *accumulate(counts)], dtype=np.int64)
     n = len(tops)

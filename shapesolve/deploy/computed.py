@@ -1,8 +1,8 @@
-"""Checks that indices which a model computes from integer inputs stay within their tables.
+"""Check that indices computed from integer inputs stay within their tables.
 
-How far they go depends on sizes and data together, so no size alone decides it. What leads to them is small, and is computed
-for the drawn inputs by ONNX's reference evaluator; where it is not small, or starts at what the model computes with floats of
-its own, nothing is reported. https://onnx.ai/onnx/api/reference.html
+The range of such an index depends on sizes and data together, so no condition on sizes describes it. The tensors that
+it is computed from are small, and are evaluated for the generated inputs by ONNX's reference evaluator. If they are
+not small, or depend on floating-point results, nothing is reported. https://onnx.ai/onnx/api/reference.html
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
     Arrays = Mapping[str, NDArray[Any]]
 
-#: numbers tried for an input that leads to an index, in addition to sizes, and max numbers tried
+#: values tried for an input that an index depends on, in addition to sizes; max. number of tried values
 _SMALL, _MOST_TRIED = range(-4, 17), 64
 
 
 @dataclass(frozen=True, slots=True)
 class _Path:
-    """A computed index: the nodes that compute it, and the inputs they read."""
+    """Computed index: the nodes that compute it, and the inputs they read."""
 
     index: str
     use: Use
@@ -44,22 +44,23 @@ class _Path:
 
 
 class ComputedIndices:
-    """Computed indices of a model, and inputs for which they are legal."""
+    """Computed indices of a model, and inputs for which they are valid."""
 
     def __init__(self, analysis: Analysis, stored: Collection[str] = ()) -> None:
-        #: with `stored` only what is computed from these tensors, which are inputs no more
+        #: if `stored` is given, only indices computed from these tensors, which are no longer inputs
         self.analysis, self.stored = analysis, stored
 
     def outside(self, feed: Arrays, at: Mapping[str, int]) -> Use | None:
-        """The use of the first computed index that is out of range for these inputs; None if none is."""
+        """Return the use of the first computed index that is out of range for these inputs, or None."""
         path = self._outside(self._paths, feed, {**self.analysis.bindings, **at})
         return None if path is None else path.use
 
     def mended(
         self, feed: Arrays, at: Mapping[str, int], free: Collection[str], rng: np.random.Generator
     ) -> dict[str, NDArray[Any]] | None:
-        """The inputs, with integers in `free` redrawn until computed indices are in range; None if not found. None if
-        no draw helps. Candidates are numbers that work for all elements at once.
+        """Return the inputs, with integers in `free` replaced until computed indices are in range; None if that fails.
+
+        Candidates are values that work for all elements at once.
         """
         known, out = {**self.analysis.bindings, **at}, dict(feed)
         for _ in self._paths:
@@ -76,7 +77,7 @@ class ComputedIndices:
     def _inside(
         self, name: str, feed: Arrays, known: Mapping[str, int], rng: np.random.Generator
     ) -> Arrays | None:
-        """Values for one input with which the indices computed from it are in range; None if not found."""
+        """Return values for one input that keep the indices computed from it in range, or None if none are found."""
         paths = [path for path in self._paths if name in path.inputs]
         array = feed[name]
         sizes = {n + k for n in known.values() for k in (-1, 0)}
@@ -100,7 +101,7 @@ class ComputedIndices:
             if found is None or not found.size:
                 continue
             high = np.array(ends if len(ends) > 1 else ends[0])
-            # An index may count from the end, unless there is nothing to count.
+            # Negative indices count from the end, unless the axis is empty.
             if np.any((found > high) | (found < -high - 1)):
                 return path
         return None
@@ -146,7 +147,7 @@ class ComputedIndices:
         )  # fmt: skip
 
     def _is_whole(self, name: str) -> bool:
-        """True if an input has integer or boolean elements."""
+        """Return True if an input has integer or boolean elements."""
         return helper.tensor_dtype_to_np_dtype(self.analysis.dtypes[name]).kind in "iub"
 
     @cached_property
@@ -159,7 +160,7 @@ class ComputedIndices:
         return stored.array(MAX_COMPUTED) if isinstance(stored, Constant) else None
 
     def _computed(self, path: _Path, feed: Arrays, known: Mapping[str, int]) -> NDArray[Any] | None:
-        """Value of a computed index for these inputs; None if it cannot be evaluated."""
+        """Return the value of a computed index for these inputs, or None if it cannot be evaluated."""
         from onnx.reference import ReferenceEvaluator
 
         given = {name: feed[name] for name in path.inputs}
@@ -167,7 +168,9 @@ class ComputedIndices:
             sizes = self._sizes(name, known)
             if sizes is None:
                 return None
-            given[name] = np.broadcast_to(np.float32(0), sizes)  # one element, however many it stands for
+            given[name] = np.broadcast_to(
+                np.float32(0), sizes
+            )  # a single element in memory, broadcast to any size
         if not self._is_small(path, known):
             return None
         model = self._model(path, given)
@@ -175,7 +178,9 @@ class ComputedIndices:
             return None
         try:
             (found,) = ReferenceEvaluator(model).run([path.index], dict(given))
-        except Exception:  # what the evaluator lacks or refuses is not known, and the runtime will say so
+        except (
+            Exception
+        ):  # unsupported by the evaluator: the index is unknown, and onnxruntime reports it if it is invalid
             return None
         return np.asarray(found)
 
@@ -221,7 +226,7 @@ class ComputedIndices:
 
 
 def _of_the_standard(node: Node) -> onnx.NodeProto:
-    """The node with its domain spelled as the evaluator expects it."""
+    """Return the node with its domain as the evaluator expects it."""
     if not node.proto.domain:
         return node.proto
     proto = onnx.NodeProto()

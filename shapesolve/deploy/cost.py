@@ -1,6 +1,6 @@
-"""Cost of a model: parameters, operations, activations and peak memory, in the input symbols.
+"""Cost of a model: parameters, operations, activations, and peak memory, in the input symbols.
 
-`cost` says it in symbols, `Cost.at` in numbers, `Cost.fit` finds the largest size that fits into so much memory.
+`cost` returns formulas, `Cost.at` numbers, and `Cost.fit` the largest size that fits into a given amount of memory.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .cost_figures import Figures
 
 
-_COLOURS = {"each tensor by itself": "#c2410c", "memory shared": "#1d4ed8", "weights": "#64748b"}
+_COLOURS = {"separate buffers": "#c2410c", "shared buffers": "#1d4ed8", "weights": "#64748b"}
 
 
 def plot(cost: Figures, symbol: str, sizes: Mapping[str, int], upto: int | None) -> str:
@@ -26,8 +26,8 @@ def plot(cost: Figures, symbol: str, sizes: Mapping[str, int], upto: int | None)
     line, shared = Line(cost, symbol, sizes), Line(cost, symbol, sizes, reuse=True)
     at = _accepted_sizes(line, upto)
     curves = {
-        "each tensor by itself": [line.memory(n) for n in at],
-        "memory shared": [shared.memory(n) for n in at],
+        "separate buffers": [line.memory(n) for n in at],
+        "shared buffers": [shared.memory(n) for n in at],
         "weights": [cost.parameter_bytes] * len(at),
     }
     others = sizes_text(line.given)
@@ -35,7 +35,7 @@ def plot(cost: Figures, symbol: str, sizes: Mapping[str, int], upto: int | None)
 
 
 def _accepted_sizes(line: Line, upto: int | None) -> list[int]:
-    """Accepted sizes to plot, evenly spread from the smallest."""
+    """Return accepted sizes to plot, evenly spread from the smallest."""
     least, high = line.least, line.bounds[1]
     end = max(256 if upto is None else upto, least)
     end = end if high is None else min(end, high)
@@ -80,20 +80,21 @@ def _drawn(symbol: str, others: str, at: Sequence[int], curves: Mapping[str, Seq
 
 
 class Cost(Figures):
-    """Cost of running a model, in the input symbols. Dims are in the input symbols and in generated symbols (``_d3``).
+    """Cost of running a model, over the input symbols and generated symbols (``_d3``).
 
-    They hold at all sizes that the model accepts; elsewhere there is nothing to run.
+    The formulas hold at all sizes that the model accepts.
 
     Attributes:
-        nodes: in the order in which they run; nodes that only hold a constant are left out.
-        parameters, parameter_bytes: stored elements of all kinds, and their bytes.
-        macs, flops: multiply-accumulates, and operations in all (two for each of those).
-        activation_bytes: of all tensors that nodes of the main graph make.
-        peak: most bytes of tensors held at once (inputs and outputs of the model among them), each in memory of its own.
-        peak_reused: the same where views share memory and outputs are written over inputs that are not read again.
-        uncounted: operators that are not counted, with the number of nodes.
-        unmeasured: tensors whose bytes are not known; they count nothing.
-        remarks: what else the figures leave out or take for granted.
+        nodes: Costs of the nodes in execution order, without Constant nodes.
+        parameters, parameter_bytes: Number of stored elements of all types, and their bytes.
+        macs, flops: Multiply-accumulates, and total operations (two per multiply-accumulate).
+        activation_bytes: Bytes of all tensors computed by nodes of the main graph.
+        peak: Maximum bytes of tensors held at once, including the model's inputs and outputs, each in a separate
+            buffer.
+        peak_reused: The same if views share memory and outputs overwrite inputs without later consumers.
+        uncounted: Operators that are not counted, with the number of nodes.
+        unmeasured: Tensors of unknown size in bytes, counted as 0.
+        remarks: Other omissions and assumptions of the figures.
     """
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -102,30 +103,32 @@ class Cost(Figures):
     def fit(
         self, memory: int, symbol: str, sizes: Mapping[str, int] | None = None, *, reuse: bool = False
     ) -> Fit:
-        """The largest accepted size of `symbol` at which weights and tensors fit into `memory` bytes. See `Fit`.
+        """Return the largest accepted size of `symbol` at which weights and tensors fit into `memory` bytes. See `Fit`.
 
         Args:
-            memory: bytes.
-            symbol: the dim name that is to be large.
-            sizes: of the other names on which the memory depends.
-            reuse: count memory as shared where it may be (`peak_reused`).
+            memory: Available memory in bytes.
+            symbol: Name of the dim to maximize.
+            sizes: Sizes of the other names that the memory depends on.
+            reuse: Whether to assume that buffers are shared where possible (`peak_reused`).
 
         Raises:
-            NoSizes: nothing fits, or no size is accepted.
-            ValueError: a name is missing or none of the model's.
+            NoSizes: If nothing fits, or no size is accepted.
+            ValueError: If a name is missing or unknown.
         """
         return find_fit(self, memory, symbol, sizes or {}, reuse)
 
     def plot(self, symbol: str, sizes: Mapping[str, int] | None = None, *, upto: int | None = None) -> str:
-        """SVG plot of memory against the sizes of `symbol`; `sizes` fixes the other symbols.
+        """Return an SVG plot of memory against the sizes of `symbol`; `sizes` fixes the other symbols.
 
-        Raises `ValueError` as `fit` does, `NoSizes` where no size is accepted.
+        Raises:
+            ValueError: As for `fit`.
+            NoSizes: If no size is accepted.
         """
 
         return plot(self, symbol, sizes or {}, upto)
 
     def to_json(self) -> dict[str, Any]:
-        """The cost as plain data: expressions as text."""
+        """Return the cost as plain data, with expressions as strings."""
         return as_data(self)
 
     def __str__(self) -> str:
@@ -136,16 +139,17 @@ class Cost(Figures):
 
 
 def cost(model: Any, **options: Any) -> Cost:
-    """The cost of running a model.
+    """Return the cost of running a model.
 
     Args:
-        model: whatever `analyze` takes, or an `Analysis`.
-        options: of `analyze`.
+        model: An `Analysis`, or any model that `analyze` accepts.
+        options: Options for `analyze`.
 
     >>> c = cost("bert.onnx")
     >>> c.peak, c.at({"batch": 8, "seq": 128}).memory, c.fit(8 << 30, "batch", {"seq": 128}).size
 
-    Raises `ModelError` as `analyze` does.
+    Raises:
+        ModelError: As for `analyze`.
     """
     from ..analysis import Analysis, analyze
 

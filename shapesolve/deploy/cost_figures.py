@@ -1,4 +1,4 @@
-"""`Figures`: cost of a model in symbols, at given sizes, and by scope."""
+"""`Figures`: symbolic cost of a model, at given sizes, and by scope."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .limits import SCOPED
 if TYPE_CHECKING:
     from ..analysis import Analysis
 
-#: parts of a weight's name: a number stays with the word before it
+#: parts of a weight's name: a number belongs to the word before it
 _WORDS = re.compile(r"\.(?!\d)")
 
 
@@ -45,7 +45,7 @@ class Numbers:
 
 @dataclass(frozen=True, slots=True)
 class ScopeCost:
-    """Cost of a scope: sums over its nodes, and `live`, the most bytes held while one of them runs."""
+    """Cost of a scope: sums over its nodes, and `live`, the maximum bytes held while one of them runs."""
 
     name: str
     nodes: int
@@ -58,11 +58,11 @@ class ScopeCost:
 
 
 class Figures:
-    """Computes the attributes of `Cost`, documented there."""
+    """Computation of the attributes of `Cost`, which documents them."""
 
     def __init__(self, analysis: Analysis) -> None:
         if not hasattr(analysis, "model"):
-            raise wrong("Cost takes an Analysis (cost takes a model)", analysis)
+            raise wrong("Cost expects an Analysis (cost() accepts a model)", analysis)
         self.analysis = analysis
         graph = analysis.model.graph
         tracer = CostTracer(analysis)
@@ -86,35 +86,36 @@ class Figures:
         return frozenset().union(self.peak.free, self.peak_reused.free, *(d.free for d in dims))
 
     def at(self, sizes: Mapping[str, int]) -> Numbers:
-        """The numbers at these sizes.
+        """Return the figures at these sizes.
 
-        Raises `ValueError` where the model does not accept them, and for a name that is missing or that it does not have.
+        Raises:
+            ValueError: If the model does not accept the sizes, or a name is missing or unknown.
         """
         self.check(sizes)
         found = self.numbers(sizes)
         if found is None:
-            raise ValueError(f"sizes are missing: {self.missing(sizes)}")
+            raise ValueError(f"missing sizes: {self.missing(sizes)}")
         return found
 
     def check(self, sizes: Mapping[str, int]) -> None:
-        """Raises `ValueError` for unknown names, and for sizes that the model rejects."""
+        """Raise `ValueError` for unknown names, and for sizes that the model rejects."""
         broken = self.analysis.evaluate(sizes).violations
         if broken:
             raise ValueError(f"the model does not accept these sizes: {broken[0]}")
 
     def missing(self, sizes: Mapping[str, int]) -> str:
-        """Text of the names without a size, with explanations of data-dependent ones."""
+        """Return the names without a size as a string, with explanations of data-dependent ones."""
         reasons = self.analysis._solved.walk.state.reasons
         left = sorted(self.free - self.known(sizes).keys())
         return ", ".join(f"{n} ({reasons[n]})" if n in reasons else n for n in left)
 
     def numbers(self, sizes: Mapping[str, int]) -> Numbers | None:
-        """All figures as numbers at these sizes, accepted or not; None if a size is missing."""
+        """Return all figures at these sizes, accepted or not, or None if a size is missing."""
         found = self.decided(sizes)
         return Numbers(**found) if len(found) == len(fields(Numbers)) else None
 
     def decided(self, sizes: Mapping[str, int]) -> dict[str, int]:
-        """Values of the figures that these sizes determine, by name."""
+        """Return the values of the figures that these sizes determine, by name."""
         known = self.known(sizes)
         found = {
             "macs": self.macs.evaluate(known),
@@ -127,7 +128,7 @@ class Figures:
         return {name: number for name, number in found.items() if number is not None}
 
     def _most(self, held: Largest, known: Mapping[str, int]) -> int | None:
-        """Value of a maximum; None if a term of unknown value might exceed the known ones."""
+        """Return the value of a maximum, or None if a term of unknown value might exceed the known ones."""
         found = [d.evaluate(known) for d in held.of]
         most = max((n for n in found if n is not None), default=-1)
         for dim, number in zip(held.of, found, strict=True):
@@ -145,7 +146,7 @@ class Figures:
         return None if found.assumptions else found[1]
 
     def known(self, sizes: Mapping[str, int]) -> dict[str, int]:
-        """These sizes with values of symbols that follow from them."""
+        """Return these sizes with values of symbols that follow from them."""
         known = {**self.analysis._solved.fixed_sizes, **sizes}
         for name, dim in self.analysis.contract.derived:
             value = dim.evaluate(known)
@@ -156,10 +157,10 @@ class Figures:
     # ------------------------------------------------------------------ scopes
 
     def scopes(self, depth: int = 3) -> tuple[ScopeCost, ...]:
-        """Cost per scope: nodes grouped by the first `depth` parts of their names.
+        """Return the cost per scope: nodes grouped by the first `depth` parts of their names.
 
-        Where fewer than 30 % of the nodes have such names, those of the weights that they read tell, by their dots; a node
-        without a weight belongs to the scope of the one before it.
+        If fewer than 30 % of the nodes have such names, scopes come from the dotted names of the weights that they
+        read; a node without a weight belongs to the scope of the preceding node.
         """
         members: dict[str, list[NodeCost]] = {}
         by_name = [[p for p in row.name.split("/")[:-1] if p] for row in self.nodes]

@@ -20,10 +20,10 @@ class Fit:
     """Result of `Cost.fit`: the largest accepted size of `symbol` that fits, and the next one.
 
     Attributes:
-        sizes: accepted sizes of all names.
-        memory: bytes of weights and tensors there.
-        above: the next accepted size; None where none of the next 4,096 is accepted.
-        memory_above: the bytes there, which are too many.
+        sizes: Accepted sizes of all names.
+        memory: Bytes of weights and tensors at these sizes.
+        above: Next accepted size; None if none of the next 4,096 is accepted.
+        memory_above: Bytes at that size, which exceed the limit.
     """
 
     symbol: str
@@ -37,7 +37,8 @@ class Fit:
 class Line:
     """Sizes of one symbol with all others fixed: acceptance, and memory at each.
 
-    Raises `ValueError` for names that the model does not have, and where memory depends on others that have no size.
+    Raises:
+        ValueError: If a name is unknown, or memory depends on other names without a size.
     """
 
     def __init__(self, cost: Figures, symbol: str, sizes: Mapping[str, int], *, reuse: bool = False) -> None:
@@ -46,27 +47,27 @@ class Line:
         names = self.analysis.symbols
         self.given = {n: size for n, size in sizes.items() if n in names}
         Sizes(self.analysis, self.given).known((symbol,))
-        if len(self.given) < len(sizes):  # sizes that data decides, if they are any
+        if len(self.given) < len(sizes):  # there are data-dependent sizes, or unknown names
             self.analysis.evaluate(sizes)
         self.known = {**self.analysis._solved.fixed_sizes, **sizes}
         if symbol in self.known:
-            raise ValueError(f"{symbol} is {self.known[symbol]} already: it cannot be chosen")
+            raise ValueError(f"{symbol} is already fixed to {self.known[symbol]}")
         if not self.peak.free <= cost.known({**self.known, symbol: 1}).keys():
             missing = cost.missing({**self.known, symbol: 1})
-            raise ValueError(f"the memory depends on other sizes too, give them: {missing}")
+            raise ValueError(f"memory also depends on other sizes; provide them: {missing}")
 
     def memory(self, size: int) -> int:
-        """Bytes of weights and tensors at this size."""
+        """Return the bytes of weights and tensors at this size."""
         found = self.peak.evaluate(self.cost.known({**self.known, self.symbol: size}))
         assert found is not None
         return self.cost.parameter_bytes + found
 
     def accepted(self, size: int) -> dict[str, int] | None:
-        """Accepted sizes of all symbols with this one; None if there are none."""
+        """Return accepted sizes of all symbols with this one, or None if there are none."""
         return self._finder.completed({**self.given, self.symbol: size})
 
     def next(self, size: int, step: int = 1) -> int | None:
-        """The first accepted size from `size` on, ascending or (`step` -1) descending; None if none is near."""
+        """Return the first accepted size from `size` up or (`step` -1) down, or None if none is near."""
         found = self._finder.next(self.symbol, {**self.given, self.symbol: size}, step)
         return None if found is None else found[self.symbol]
 
@@ -76,28 +77,32 @@ class Line:
 
     @cached_property
     def bounds(self) -> tuple[int, int | None]:
-        """Proved bounds of the accepted sizes."""
+        """Return proved bounds of the accepted sizes."""
         low, high = self.analysis.bounds(self.analysis.symbols[self.symbol])
         return max(low or 0, 0), high
 
     @property
     def least(self) -> int:
-        """The smallest accepted size. Raises `NoSizes` where none is found."""
+        """Return the smallest accepted size.
+
+        Raises:
+            NoSizes: If none is found.
+        """
         found = self.next(self.bounds[0])
         if found is None:
-            raise NoSizes(f"no accepted size of {self.symbol} was found beside {self.given or 'the others'}")
+            raise NoSizes(f"found no accepted size of {self.symbol} with {self.given or 'the others'}")
         return found
 
 
 def find_fit(cost: Figures, memory: int, symbol: str, sizes: Mapping[str, int], reuse: bool) -> Fit:
-    """See `Cost.fit`."""
+    """Return the largest accepted size that fits. See `Cost.fit`."""
     line = Line(cost, symbol, sizes, reuse=reuse)
     if symbol not in line.peak.free:
-        raise ValueError(f"the memory does not depend on {symbol}")
+        raise ValueError(f"memory does not depend on {symbol}")
     least = line.least
     if line.memory(least) > memory:
         needed = line.memory(least)
-        raise NoSizes(f"{symbol} = {least}, the least accepted size, takes {needed:,} bytes already")
+        raise NoSizes(f"{symbol} = {least}, the smallest accepted size, already takes {needed:,} bytes")
     best = least
     for _ in range(MAX_DIPS):
         most = _last_within(line, best, memory)
@@ -109,12 +114,12 @@ def find_fit(cost: Figures, memory: int, symbol: str, sizes: Mapping[str, int], 
             too_much = None if above is None else line.memory(above)
             return Fit(symbol, best, found, line.memory(best), above, too_much)
         best = above
-    raise NoSizes(f"the memory rises and falls too often as {symbol} grows")
+    raise NoSizes(f"memory rises and falls too often as {symbol} grows")
 
 
 def _last_within(line: Line, start: int, memory: int) -> int:
-    """A size that fits while the next one does not, by doubling steps and bisection from `start`."""
-    low, step, largest = start, 1, 1 << 40  # more than any memory holds
+    """Return a size that fits while the next one does not, by doubling steps and bisection from `start`."""
+    low, step, largest = start, 1, 1 << 40  # exceeds any memory
     while low + step < largest and line.memory(low + step) <= memory:
         low, step = low + step, 2 * step
     high = low + step
@@ -127,7 +132,7 @@ def _last_within(line: Line, start: int, memory: int) -> int:
 
 
 def _accepted_below(line: Line, most: int, best: int, memory: int) -> int:
-    """The largest accepted size between `best` and `most` that fits."""
+    """Return the largest accepted size between `best` and `most` that fits."""
     high = line.bounds[1]
     n: int | None = most if high is None else min(most, high)
     while n is not None and n > best:

@@ -17,28 +17,28 @@ from ..model import Node
 
 @dataclass(frozen=True, slots=True)
 class Largest:
-    """The maximum of several dims, kept as a list. None of them is known to be bounded by another."""
+    """Maximum of several dims, kept as a list of dims that are not known to bound each other."""
 
     of: tuple[Dim, ...] = (ZERO,)
 
     @property
     def free(self) -> frozenset[str]:
-        """Names of all symbols in it."""
+        """Names of all symbols in the maximum."""
         return frozenset().union(*(d.free for d in self.of))
 
     def evaluate(self, sizes: Mapping[str, int]) -> int | None:
-        """The maximum at these sizes; None if a symbol has no size."""
+        """Return the maximum at these sizes, or None if a symbol has no size."""
         found = [d.evaluate(sizes) for d in self.of]
         known = [n for n in found if n is not None]
         return max(known) if len(known) == len(found) else None
 
     def subs(self, sizes: Mapping[str, int]) -> Largest:
-        """The maximum with these sizes substituted, of the dims that may still be the largest."""
+        """Return the maximum with these sizes substituted, over the dims that may still be the largest."""
         return largest(d.subs(sizes) for d in self.of)
 
     @property
     def dim(self) -> Dim:
-        """The maximum as one dim."""
+        """Return the maximum as one dim."""
         return maximum(*self.of)
 
     def __str__(self) -> str:
@@ -53,13 +53,13 @@ NOTHING = Largest()
 
 
 class _Candidate:
-    """A dim in a maximum, with sample values to compare it with others.
+    """Dim in a maximum, with sample values to compare it with others.
 
     Attributes:
-        sizes: at the first probes; they order candidates.
-        coefficients: by monomial; that of () is the constant.
-        rough: monomials that are more than a product of sizes.
-        grows: is no monomial ever negative?
+        sizes: Values at the first probes, used to order candidates.
+        coefficients: Coefficients by monomial; the key () is the constant.
+        rough: Monomials that are not just a product of sizes.
+        grows: Whether all monomials are nonnegative.
     """
 
     def __init__(self, dim: Dim, names: Sequence[str]) -> None:
@@ -71,7 +71,7 @@ class _Candidate:
 
     @cached_property
     def extremes(self) -> list[int]:
-        """Values at sizes where one symbol is far from all others."""
+        """Return values at sizes for which one symbol is far from all others."""
         far = 1_000_007
         return [
             _size(self.dim, {n: one if n == name else rest for n in self.names})
@@ -80,7 +80,7 @@ class _Candidate:
         ]
 
     def reaches(self, other: _Candidate) -> bool:
-        """True if it is proved at least as large as the other at all sizes."""
+        """Return True if the dim is proved at least as large as the other at all sizes."""
         if not all(map(le, other.sizes, self.sizes)):
             return False
         if self.grows and other.grows:
@@ -90,7 +90,7 @@ class _Candidate:
             if not less:
                 return True
             if all(mine.get(m, 0) == its.get(m, 0) for m in (*self.rough, *other.rough)):
-                return False  # no bound of a product of sizes from above
+                return False  # a product of sizes has no upper bound
         if any(b > a >= 0 for a, b in zip(self.extremes, other.extremes, strict=True)):
             return False
         lo = (self.dim - other.dim).lo
@@ -103,20 +103,20 @@ def _is_never_negative(atom: Atom) -> bool:
 
 
 def _size(dim: Dim, probe: Mapping[str, int]) -> int:
-    """Value of a dim at these sizes; -1 if it has none."""
+    """Return the value of a dim at these sizes, or -1 if it has none."""
     found = dim.evaluate(probe)
     return -1 if found is None else found
 
 
 def largest(dims: Iterable[Dim]) -> Largest:
-    """The maximum of these dims, without those that never exceed another."""
+    """Return the maximum of these dims, without those that never exceed another."""
     dims = tuple(dict.fromkeys(dims))
     if len(dims) == 1:
         return Largest(dims)
     names = sorted({n for d in dims for n in d.free})
     ranked = sorted((_Candidate(d, names) for d in dims), key=lambda c: c.sizes, reverse=True)
     kept: list[Dim] = []
-    tried: list[_Candidate] = []  # what is kept; first what has reached another one last
+    tried: list[_Candidate] = []  # kept dims, those that most recently bounded another one first
     for candidate in ranked:
         found = next((k for k, other in enumerate(tried) if other.reaches(candidate)), None)
         if found is None:
@@ -131,31 +131,31 @@ class Buffers:
     """Buffers held while the nodes of one body run.
 
     Args:
-        last: by tensor, the number of the last node that reads it (or makes it, where none does).
-        pinned: tensors whose memory is not to be written over.
-        shares: may outputs share memory where their operator allows it?
+        last: Index of the last node that reads each tensor (or computes it, if no node reads it).
+        pinned: Tensors whose memory must not be overwritten.
+        shares: Whether outputs may share memory if their operator allows it.
     """
 
     def __init__(self, last: Mapping[str, int], pinned: Iterable[str], *, shares: bool) -> None:
         self.last, self.pinned, self.shares = last, frozenset(pinned), shares
         self.bytes = ZERO
         self.peaks: dict[Dim, None] = {ZERO: None}
-        self._buffer: dict[str, int] = {}  # by tensor
+        self._buffer: dict[str, int] = {}  # buffer by tensor
         self._size: list[Dim] = []
-        self._until: list[int] = []  # by buffer, the last node that reads it
+        self._until: list[int] = []  # last node that reads it, by buffer
 
     def take(self, name: str, size: Dim) -> None:
-        """Allocates a buffer for a tensor."""
+        """Allocate a buffer for a tensor."""
         self._buffer[name] = len(self._size)
         self._size.append(size)
         self._until.append(self.last[name])
         self.bytes = self.bytes + size
 
     def place(self, name: str, size: Dim, node: Node, at: int, memory: Memory) -> None:
-        """Assigns a buffer to the first output of node number `at`: an input's, if it can reuse it."""
+        """Assign a buffer to the first output of node number `at`: an input's buffer if possible."""
         if self.shares and memory == "view":
             source = self._buffer.get(node.inputs[0]) if node.inputs else None
-            if source is not None:  # else it is a view of a weight, or of what another body holds
+            if source is not None:  # None: a view of a weight, or of a tensor owned by another subgraph
                 self._join(name, source)
             return
         for read in node.inputs if self.shares and memory == "over" else ():
@@ -175,13 +175,13 @@ class Buffers:
         self._until[buffer] = max(self._until[buffer], self.last[name])
 
     def give_back(self, names: Iterable[str], at: int) -> None:
-        """Frees buffers of these tensors that no later node reads."""
+        """Free buffers of these tensors that no later node reads."""
         for buffer in dict.fromkeys(self._buffer[n] for n in names if n in self._buffer):
             if self._until[buffer] == at:
                 self.bytes = self.bytes - self._size[buffer]
                 self._until[buffer] = -1
 
     def note(self, extra: Sequence[Dim]) -> None:
-        """Records peaks: the bytes held now plus each of the dims."""
+        """Record peaks: the bytes held now plus each of the dims."""
         for d in extra:
             self.peaks[self.bytes + d] = None

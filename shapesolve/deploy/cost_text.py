@@ -21,7 +21,7 @@ _SIZES = {u.lower(): 1000**k for k, u in enumerate(_UNITS)} | {
 
 
 def human(n: int, unit: str = "B") -> str:
-    """A number of bytes or operations in decimal units: ``1.50 GB``."""
+    """Format a number of bytes or operations in decimal units: ``1.50 GB``."""
     k = 0
     while k + 1 < len(_UNITS) and abs(n) >= (999.5 if k else 1000) * 1000**k:
         k += 1
@@ -30,21 +30,27 @@ def human(n: int, unit: str = "B") -> str:
 
 
 def bytes_in(text: str) -> int:
-    """Parses a number of bytes: ``8GB`` (decimal), ``8GiB`` or a plain number. Raises `ValueError`."""
+    """Parse a number of bytes: ``8GB`` (decimal), ``8GiB``, or a plain number.
+
+    Raises:
+        ValueError: If the text is not such a number.
+    """
     given = text.strip().lower().replace(" ", "")
     number = given.rstrip("abcdefghijklmnopqrstuvwxyz")
     unit = given[len(number) :]
     try:
         found = float(number) * _SIZES[unit or "b"]
     except (ValueError, KeyError):
-        raise ValueError(f"memory is a number with a unit such as 8GB or 8GiB, not {text[:100]!r}") from None
+        raise ValueError(
+            f"memory must be a number with a unit, such as 8GB or 8GiB, got {text[:100]!r}"
+        ) from None
     if not 0 <= found < 1 << 80:
-        raise ValueError(f"memory is at least 0, and no more than there is, not {text[:100]!r}")
+        raise ValueError(f"memory is out of range: {text[:100]!r}")
     return int(found)
 
 
 def memory_text(n: int) -> str:
-    """A number of bytes in the binary units of memory: ``1.50 GiB``."""
+    """Format a number of bytes in binary units: ``1.50 GiB``."""
     k = 0
     while k + 1 < len(_UNITS) and abs(n) >= (999.5 if k else 1024) * 1024**k:
         k += 1
@@ -54,7 +60,7 @@ def memory_text(n: int) -> str:
 def totals(
     cost: Figures, numbers: Mapping[str, int], known: Mapping[str, int] | None = None
 ) -> list[tuple[str, str, str]]:
-    """Rows of totals: name, expression with the `known` sizes in it, and number if known."""
+    """Return rows of totals: name, expression with the `known` sizes substituted, and the number if known."""
     sizes = known or {}
 
     def at(figure: Dim | Largest) -> str:
@@ -76,25 +82,25 @@ def totals(
     ]
 
 
-#: what a figure is, beside its number
+#: descriptions printed next to the figures
 _MEANINGS = {
     "MACs": "",
     "FLOPs": "",
-    "activations": "all tensors that nodes make",
-    "peak": "the most that is held at once",
+    "activations": "all tensors computed by nodes",
+    "peak": "maximum held at once",
     "  reused": "if buffers are shared",
 }
 
 
 def as_text(cost: Figures) -> str:
-    """The totals, one per line, with notes on missing costs."""
+    """Return the totals, one per line, with notes on missing costs."""
     return "\n".join([*map("  ".join, columns(cost, {})), *left_out(cost)])
 
 
 def columns(
     cost: Figures, numbers: Mapping[str, int], known: Mapping[str, int] | None = None
 ) -> list[tuple[str, str, str]]:
-    """Rows of totals as columns of text: name, then the number with its meaning, or the expression."""
+    """Return rows of totals as columns: the name, and the number with its meaning or the expression."""
     rows = [
         (name, value, _MEANINGS.get(name, text) if value else text)
         for name, text, value in totals(cost, numbers, known)
@@ -105,7 +111,7 @@ def columns(
 
 
 def fit_text(fit: Fit) -> list[str]:
-    """Text of `Fit`: the largest size that fits, and memory at the next one."""
+    """Return lines on `Fit`: the largest size that fits, and memory at the next one."""
     others = sizes_text(fit.sizes, (n for n in fit.sizes if n != fit.symbol))
     lines = [
         f"fits    {fit.symbol} = {fit.size} takes {memory_text(fit.memory)}{f' ({others})' if others else ''}"
@@ -119,21 +125,21 @@ def fit_text(fit: Fit) -> list[str]:
 
 
 def left_out(cost: Figures) -> list[str]:
-    """Notes on costs that the figures leave out."""
+    """Return notes on costs that the figures leave out."""
     lines = []
     if cost.uncounted:
         names = ", ".join(f"{op} ({n})" for op, n in sorted(cost.uncounted.items()))
         lines.append(f"operations not counted: {names}")
     if cost.unmeasured:
         more = f" and {len(cost.unmeasured) - 5} more" if len(cost.unmeasured) > 5 else ""
-        lines.append(f"bytes not known: {', '.join(cost.unmeasured[:5])}{more}")
+        lines.append(f"unknown size in bytes: {', '.join(cost.unmeasured[:5])}{more}")
     reasons = cost.analysis._solved.walk.state.reasons
-    lines += [f"{n} is decided by data: {reasons[n]}" for n in sorted(cost.free) if n in reasons]
+    lines += [f"{n} depends on data: {reasons[n]}" for n in sorted(cost.free) if n in reasons]
     return [*lines, *cost.remarks]
 
 
 def table(rows: Sequence[NodeCost | ScopeCost], sizes: dict[str, int] | None) -> list[str]:
-    """Table of nodes or scopes: parameters, FLOPs, bytes made, bytes held. Numbers if sizes are given."""
+    """Return a table of nodes or scopes: parameters, FLOPs, output bytes, bytes held; numbers if sizes are given."""
 
     def cell(d: Dim | Largest | None, unit: str = "B") -> str:
         if d is None:
@@ -156,7 +162,7 @@ def _name(row: NodeCost | ScopeCost) -> str:
 
 
 def as_data(cost: Figures) -> dict[str, Any]:
-    """`Cost.to_json`."""
+    """Return the data of `Cost.to_json`."""
     return {
         "parameters": cost.parameters,
         "parameter_bytes": cost.parameter_bytes,

@@ -1,9 +1,8 @@
-"""Computes operations and memory node by node, in execution order.
+"""Operations and memory, computed node by node in execution order.
 
-Two ways to place tensors are followed at once. In the plain one every output has memory of its own, from the start of its
-node to the end of the last one that reads it. In the other one outputs share memory where their operator allows it
-(`Rule.work`): a view lies where its input lies, and an output may be written over an input of the same number of bytes that
-nothing reads later.
+Two memory models are tracked. In the plain one, every output has a separate buffer, from the start of its node to the
+end of its last consumer. In the other one, outputs share memory if their operator allows it (`Rule.work`): a view
+shares its input's buffer, and an output may overwrite an input of the same number of bytes without later consumers.
 """
 
 from __future__ import annotations
@@ -34,12 +33,12 @@ class NodeCost:
     """Cost of one node, including its subgraphs or function body.
 
     Attributes:
-        name: of the node, as the analysis calls it.
-        macs, flops: multiply-accumulates and floating point operations; None where they are not counted.
-        parameters, parameter_bytes: stored elements that this node is the first to read, and their bytes.
-        bytes: of its outputs.
-        live: bytes of all tensors that are held while it runs, each in memory of its own.
-        weight: the name of the first weight that it reads and whose name has parts.
+        name: Name of the node in the analysis.
+        macs, flops: Multiply-accumulates and floating-point operations; None if they are not counted.
+        parameters, parameter_bytes: Number of stored elements that this node is the first to read, and their bytes.
+        bytes: Bytes of its outputs.
+        live: Bytes of all tensors held while it runs, each in a separate buffer.
+        weight: Name of the first weight that it reads whose name has several parts.
     """
 
     name: str
@@ -58,7 +57,7 @@ class BodyCost:
     """Cost of a subgraph or function body: operations, and peak bytes with and without buffer reuse.
 
     Attributes:
-        instead: the node's outputs are those of the body; else they are there beside it.
+        instead: Whether the body's outputs are the node's outputs; if not, the node's outputs exist in addition.
     """
 
     work: Operations | None
@@ -68,25 +67,23 @@ class BodyCost:
 
 
 class CostTracer:
-    """Computes the cost of graphs and bodies of one analysis. What could not be followed is in `uncounted`,
-    `unmeasured` and `remarks`.
-    """
+    """Tracer of the cost of graphs and bodies of one analysis. Gaps are in `uncounted`, `unmeasured`, and `remarks`."""
 
     def __init__(self, analysis: Analysis) -> None:
         self.analysis, self.walk, self.interner = analysis, analysis._solved.walk, Interner()
-        self.uncounted: dict[str, str] = {}  # operator by full name of the node
-        self.unmeasured: dict[str, None] = {}  # tensors
+        self.uncounted: dict[str, str] = {}  # operator, by full name of the node
+        self.unmeasured: dict[str, None] = {}  # tensors of unknown size in bytes
         self.remarks: dict[str, None] = {}
         self.weights: dict[str, tuple[int, int]] = {}  # elements and bytes, by name
         self.rows: list[NodeCost] = []
         self.strides = analysis._solved.simple_shapes.strides
         self._followed: set[str] = set()
-        self._taken: set[str] = set()  # weights that a row counts
+        self._taken: set[str] = set()  # weights that a row already counts
 
     # ------------------------------------------------------------------ bodies
 
     def graph(self, graph: Graph, prefix: str, attrs: Attributes, *, own_inputs: bool) -> BodyCost:
-        """Cost of a graph; with `own_inputs`, its inputs take memory in it."""
+        """Return the cost of a graph; with `own_inputs`, its inputs take memory in it."""
         for name, stored in graph.initializers.items():
             self._weigh(prefix + name, stored.numel, stored.dtype)
         given = [n for n, _ in graph.inputs if own_inputs and n not in graph.initializers]
@@ -95,7 +92,7 @@ class CostTracer:
     def body(
         self, nodes: Sequence[Node], prefix: str, attrs: Attributes, given: Sequence[str], kept: Sequence[str]
     ) -> BodyCost:
-        """Cost of nodes in order; tensors in `given` and `kept` are held to the end."""
+        """Return the cost of nodes in order; tensors in `given` and `kept` are held to the end."""
         last = {name: i for i, node in enumerate(nodes) for name in node.outputs}
         for i, node in enumerate(nodes):
             last.update(dict.fromkeys((*node.inputs, *node.captures), i))
@@ -152,7 +149,7 @@ class CostTracer:
     # ------------------------------------------------------------------ what runs inside a node
 
     def _inside(self, op: Op, prefix: str) -> BodyCost | None:
-        """Cost of the subgraphs or function of a node; None if it has none."""
+        """Return the cost of a node's subgraphs or function, or None if it has none."""
         node = op.node
         inner = f"{prefix}{node.label}/"
         if not node.subgraphs:
@@ -176,20 +173,20 @@ class CostTracer:
         return self._repeated(op, prefix, body)
 
     def _branches(self, op: Op, inner: str) -> BodyCost:
-        """Cost of an If: the larger figures of its branches."""
+        """Return the cost of an If: the larger figures of its branches."""
         lowered = [(n, g) for n, g in op.node.subgraphs if f"{inner}{n}/" in self.walk.state.opsets]
         found = [self.graph(g, f"{inner}{n}/", op.attrs, own_inputs=False) for n, g in lowered]
         works = [b.work for b in found if b.work is not None]
         if not works:
             return BodyCost(None)
         if len(found) > 1:
-            self.remarks["of an If, the larger figure of its branches counts"] = None
+            self.remarks["an If counts the larger figure of its branches"] = None
         work = Operations(maximum(*(w.macs for w in works)), maximum(*(w.other for w in works)))
         plain, reused = ([d for b in found for d in getattr(b, way).of] for way in ("plain", "reused"))
         return BodyCost(work, largest(plain), largest(reused))
 
     def _repeated(self, op: Op, prefix: str, body: BodyCost) -> BodyCost:
-        """Cost of a loop: its body times the iteration count; the state is held twice."""
+        """Return the cost of a loop: its body times the iteration count; the state is held twice."""
         trips, outside = self.walk.state.trips.get(f"{prefix}{op.node.label}"), self._names(op, prefix)
         work = body.work
         if trips is None or work is None or not (work.macs.free | work.other.free) <= outside:
@@ -198,17 +195,17 @@ class CostTracer:
             work = Operations(work.macs * trips, work.other * trips)
         if (body.plain.free | body.reused.free) <= outside:
             return BodyCost(work, body.plain, body.reused, instead=False)
-        remark = f"what is held inside {prefix}{op.node.label} differs from trip to trip and is left out"
+        remark = f"memory inside {prefix}{op.node.label} varies between iterations and is left out"
         self.remarks[remark] = None
         return BodyCost(work, instead=False)
 
     def _names(self, op: Op, prefix: str) -> frozenset[str]:
-        """Symbols that have one value during the whole node: those of the inputs and of what it reads."""
+        """Return symbols with a constant value while the node runs: those of the model's and the node's inputs."""
         reads = (*op.inputs, *(self._known(n, prefix) for n in op.node.captures))
         return frozenset(self.analysis.symbols).union(*(k.free for k in reads if k is not None))
 
     def _first(self, inner: str) -> bool:
-        """True at the first body with this scope name."""
+        """Return True at the first body with this scope name."""
         if inner in self._followed:
             return False
         self._followed.add(inner)
@@ -217,7 +214,7 @@ class CostTracer:
     # ------------------------------------------------------------------ one node
 
     def _known(self, name: str, prefix: str) -> Known | None:
-        """Known value of a tensor by its name in a scope."""
+        """Return the known value of a tensor by its name in a scope."""
         full = self.walk.full_name(name, prefix) if name else ""
         while full not in self.walk.state.tensors and prefix + name in self.walk.state.aliases:
             name, prefix = self.walk.state.aliases[prefix + name]
@@ -225,7 +222,7 @@ class CostTracer:
         return self._tensor(full)
 
     def _tensor(self, full: str) -> Known | None:
-        """Known value of a tensor, with its shape in canonical form."""
+        """Return the known value of a tensor, with its shape in canonical form."""
         known = self.walk.state.tensors.get(full)
         known = None if known is None else self.walk.current(known)
         if not isinstance(known, Tensor) or full not in self.analysis.shapes:
@@ -247,12 +244,12 @@ class CostTracer:
         known = [self._known(name, prefix) for name in op.node.outputs]
         try:
             work = declared.count(op, [k.shape if isinstance(k, Tensor) else None for k in known])
-        except (InvalidNode, ValueError, ZeroDivisionError):  # a node that cannot run
+        except (InvalidNode, ValueError, ZeroDivisionError):  # the node cannot run
             work = None
         return work, declared.memory
 
     def bytes_of(self, full: str) -> Dim:
-        """Bytes of a tensor; 0, with a note, if unknown."""
+        """Return the bytes of a tensor, or 0 with a note if unknown."""
         known = self._tensor(full)
         bits = element_bits(known.dtype) if isinstance(known, Tensor) else None
         if bits is None or not isinstance(known, Tensor) or known.shape is None:
@@ -270,15 +267,15 @@ class CostTracer:
         self.weights[full] = numel, -(-numel * (bits or 0) // 8)
 
     def _weigh_constant(self, node: Node, prefix: str) -> None:
-        """Counts the output of a Constant as a weight."""
+        """Count the output of a Constant as a weight."""
         for name in node.outputs:
             known = self._known(name, prefix)
             if isinstance(known, Tensor) and known.shape is not None and known.shape.numel.value is not None:
-                # a function's constants are stored once, however often it is called
+                # a function's constants are stored only once, however often it is called
                 self._weigh(f"{prefix and id(node)}{name}", known.shape.numel.const, known.dtype)
 
     def shown(self, most: Largest) -> Largest:
-        """The maximum with its dims in the form to print."""
+        """Return the maximum with its dims in the form to print."""
         return Largest(tuple(map(self.strides.outward, most.of)))
 
     def _row(
@@ -302,7 +299,7 @@ class CostTracer:
 
 
 def summed(dims: Sequence[Dim]) -> Dim:
-    """Sum of many dims, with equal ones grouped."""
+    """Return the sum of many dims, with equal ones grouped."""
     result = ZERO
     for d, n in Counter(dims).items():
         result = result + d.scale(n)

@@ -1,8 +1,8 @@
-"""Draws integer inputs that determine sizes: target shapes, lengths, starts and ends.
+"""Search for integer inputs that determine sizes: target shapes, lengths, starts, and ends.
 
-What may be in one depends on sizes, on the others and on what the model makes of them. So they are drawn as the nodes that
-read them take them, or as the solver finds them, and tried: the model is analyzed with these numbers stored in it, at the
-sizes drawn.
+The valid values of such an input depend on sizes, on the other inputs, and on the model's computations. So values are
+generated from the ranges that their consumers accept, or by the solver, and then checked: the model is analyzed with
+these values as constants, at the chosen sizes.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class Deciding:
-    """Finds values for the inputs of a model whose elements determine sizes."""
+    """Search for values of the inputs whose elements determine sizes."""
 
     def __init__(
         self, analysis: Analysis, uses: Mapping[str, Sequence[Use]], given: Mapping[str, Any]
@@ -45,9 +45,9 @@ class Deciding:
         found = deciding_inputs(analysis)
         self.names = tuple(name for name in found if name not in given and self._may_be_drawn(name))
         self.trials = 0
-        #: with the numbers that were tried last, at the sizes drawn
+        #: the analysis with the last tried values, at their sizes
         self.trial = analysis
-        #: draws in a row for which no numbers were found: for the next one fewer are tried
+        #: number of consecutive failed searches, which reduce the number of later trials
         self.failed = 0
 
     def _may_be_drawn(self, name: str) -> bool:
@@ -58,8 +58,9 @@ class Deciding:
         return kind.kind != "b" or not known.shape
 
     def numbers(self, at: Mapping[str, int], shapes: Shapes, rng: random.Random) -> Arrays | None:
-        """Values of these inputs at which the model accepts the sizes `at`; None if none were found. The first values
-        are drawn again if no later ones fit.
+        """Return values of these inputs at which the model accepts the sizes `at`, or None if none were found.
+
+        If no later values work, the first ones are generated again.
         """
         names = [name for name in self.names if prod(shapes[name]) <= MAX_FOLLOWED]
         if not names:
@@ -69,7 +70,7 @@ class Deciding:
             MAX_TRIALS // 25,
             min(MAX_TRIALS, MAX_TRIAL_NODES // (len(self.analysis.model.graph.nodes) + 1)),
         )
-        # half as many after each draw without a result, three times at most
+        # half as many after each failed search, up to three times
         self.trials = begun = max(least, most >> min(self.failed, 3))
         asked = False
         while self.trials > 0:
@@ -88,7 +89,7 @@ class Deciding:
     def _drawn(
         self, names: Sequence[str], at: Mapping[str, int], shapes: Shapes, rng: random.Random
     ) -> Arrays | None:
-        """Random values, drawn for one input after the other."""
+        """Return random values, generated for one input after the other."""
         chosen: Arrays = {}
         for name in names:
             found = self._one(name, chosen, at, shapes, rng)
@@ -98,7 +99,7 @@ class Deciding:
         return chosen
 
     def _together(self, names: Sequence[str], at: Mapping[str, int], shapes: Shapes) -> Arrays | None:
-        """Values for all inputs, found by the solver."""
+        """Return values for all inputs, found by the solver."""
         known = self._known(at)
         found = self._sizes_and_numbers(known)
         chosen: Arrays = {}
@@ -112,14 +113,15 @@ class Deciding:
         return chosen if self._runs(chosen, at) else None
 
     def _is_impossible(self, at: Mapping[str, int]) -> bool:
-        """True if it is proved that no values fit these sizes."""
+        """Return True if it is proved that no values work for these sizes."""
         return Engine(self.analysis._solved.rlimit).satisfiable(self._stated_at(self._known(at))).unsat
 
     def sizes_near(
         self, at: Mapping[str, int], fixed: Mapping[str, int], rng: random.Random
     ) -> dict[str, int] | None:
-        """Sizes close to `at` for which some values satisfy the nodes' requirements; None if not found. It has all
-        `fixed`, and as many of `at` as possible.
+        """Return sizes close to `at` for which some values satisfy the nodes' requirements, or None if not found.
+
+        The result has all `fixed` sizes, and as many of `at` as possible.
         """
         kept = self._known(fixed)
         found = self._sizes_and_numbers(kept) if self.names else None
@@ -153,7 +155,7 @@ class Deciding:
     def _candidates(
         self, name: str, kind: np.dtype[Any], known: Mapping[str, int], count: int, rng: random.Random
     ) -> Iterator[Sequence[float]]:
-        """Candidate values for one input, the most likely first."""
+        """Return candidate values for one input, the most likely first."""
         uses = self.uses.get(name, ())
         for _ in range(MAX_DRAWS):
             for use in uses:
@@ -189,23 +191,23 @@ class Deciding:
                     if (size := d.evaluate(known)) is not None:
                         yield size
 
-    # ------------------------------------------------------------------ tried
+    # ---------------------------------------------------------------------- trials
 
     def _runs(self, chosen: Arrays, at: Mapping[str, int]) -> bool:
-        """True if the model accepts these sizes with these values, and its tensors are small enough to run."""
+        """Return True if the model accepts these sizes with these values, and its tensors are small enough to run."""
         trial = self.trial = self._with(chosen, at)
         if trial._solved.stuck or trial.contract.impossible:
             return False
         dims = [d for shape in trial.shapes.values() for d in shape]
         if 0 in at.values() and (trial.contract.internal or any(d.terms for d in dims)):
-            return False  # what is computed from sizes of 0 in floats, such as ratios of them, is no size
+            return False  # float arithmetic on zero sizes (0/0) gives NaN, which is not a valid size
         sizes = [[d.const if not d.terms else 1 for d in shape] for shape in trial.shapes.values()]
         if any(prod(s) > MAX_ELEMENTS for s in sizes):
             return False
         return ComputedIndices(trial, chosen.keys()).outside({}, at) is None
 
     def _with(self, chosen: Arrays, at: Mapping[str, int]) -> Analysis:
-        """The analysis with these inputs as constants, at these sizes."""
+        """Return the analysis with these inputs as constants, at these sizes."""
         a = self.analysis
         graph = a.model.graph
         stored = {
@@ -216,7 +218,8 @@ class Deciding:
             graph=replace(
                 graph,
                 initializers={**graph.initializers, **stored},
-                overridable=graph.overridable.difference(stored),  # what is left by - is a set
+                # difference() keeps the type; "-" with a dict view returns a plain set
+                overridable=graph.overridable.difference(stored),
             ),
         )
         others = [known for name, known in a.inputs.items() if name not in stored]
@@ -225,7 +228,7 @@ class Deciding:
         return Analysis(a._solved.again(changed, bind=bound, assume=()))
 
     def _solved(self, name: str, known: Mapping[str, int]) -> list[int] | None:
-        """Elements for one input that satisfy all stated conditions, found by the solver."""
+        """Return elements for one input that satisfy all declared conditions, found by the solver."""
         elems = self._elements(name)
         found = self._sizes_and_numbers(known, [name]) if elems else None
         if found is None:
@@ -236,13 +239,11 @@ class Deciding:
     def _sizes_and_numbers(
         self, known: Mapping[str, int], names: Sequence[str] | None = None
     ) -> Mapping[str, int] | None:
-        """Sizes and elements that satisfy all stated conditions and include `known`. None if none were found."""
+        """Return sizes and elements that satisfy all declared conditions and include `known`, or None if not found."""
         elems = [e for name in names or self.names for e in self._elements(name)]
         stated, most = self._stated_at(known), max(64, *known.values(), 0)
-        for least in (
-            1,
-            -1,
-        ):  # no 0, which makes all empty, nor -1, which says nothing, where there are others
+        # Prefer elements other than 0, which empties tensors, and -1, which stands for any size.
+        for least in (1, -1):
             bounds = [c for e in elems for c in (ge(e, least), le(e, most))]
             answer = Engine(self.analysis._solved.rlimit).satisfiable([*stated, *bounds])
             if answer.sat and answer.model is not None:
@@ -250,7 +251,7 @@ class Deciding:
         return None
 
     def _elements(self, name: str) -> list[Dim]:
-        """The elements of an input as expressions; empty if they are not tracked."""
+        """Return the elements of an input as expressions; empty if they are not tracked."""
         value = self.analysis.values.get(name)
         elems = () if value is None else value.elems or ()
         found = [e for e in elems if isinstance(e, Dim)]
@@ -265,7 +266,7 @@ class Deciding:
         return [*stated, *(eq(symbol(n), size) for n, size in known.items() if n in names)]
 
     def learned(self, chosen: Arrays) -> dict[str, int]:
-        """Values of the generated symbols for elements of these inputs."""
+        """Return the values of the generated symbols for elements of these inputs."""
         out: dict[str, int] = {}
         for name, array in chosen.items():
             value = self.analysis.values.get(name)
@@ -277,25 +278,25 @@ class Deciding:
 
     @property
     def none_found(self) -> str:
-        """Message that no values were found for the sizes drawn, with advice."""
+        """Error for sizes without valid values, with advice."""
         some = f"{self.names[0]} and others" if len(self.names) > 1 else self.names[0]
-        return f"no numbers were found for input {some} with which the model runs: give them yourself"
+        return f"found no values for input {some} with which the model runs; provide them yourself"
 
     @cached_property
     def purposes(self) -> dict[str, str]:
-        """Per input, text on the use of its elements and the nodes that read them."""
+        """Description of the use of each input's elements, and the nodes that read them."""
         return {name: _purpose(self.uses.get(name, ())) for name in self.names}
 
 
 def _offsets(rng: random.Random, count: int, last: int) -> list[int]:
-    """Random ascending offsets from 0 to `last`, as starts of consecutive parts."""
+    """Return random ascending offsets from 0 to `last`, as starts of consecutive parts."""
     return [0, *sorted(rng.randint(0, last) for _ in range(count - 2)), last]
 
 
 def _purpose(uses: Sequence[Use]) -> str:
     use = next(iter(uses), None)
-    what = f"{use.what} for {use.node}" if use is not None else "numbers that decide sizes"
-    return f"{what}, drawn until the analysis found nothing against them"
+    what = f"{use.what} for {use.node}" if use is not None else "values that determine sizes"
+    return f"{what}, sampled until the analysis found no problem"
 
 
 def _kind(dtype: int) -> np.dtype[Any] | None:
@@ -310,7 +311,7 @@ def _fits(numbers: Sequence[float], kind: np.dtype[Any]) -> bool:
 
 
 def _range(uses: Sequence[Use], known: Mapping[str, int]) -> tuple[int, int] | None:
-    """The range of elements that all these uses accept, or None. None if it is unknown, empty or too large to draw from."""
+    """Return the range of elements that all these uses accept; None if it is unknown, empty, or too large to sample."""
     lows = [n for u in uses if (n := u.low.evaluate(known)) is not None]
     highs = [n for u in uses if (n := u.high.evaluate(known)) is not None]
     if not lows or not highs or max(lows) > min(highs) or min(highs) > 1 << 20:

@@ -17,18 +17,18 @@ from .sizes import NoSizes, Sizes
 def enumerate_sizes(
     model: Any, count: int = 10, *, least: int = 1, bind: Mapping[str, int] | None = None
 ) -> list[dict[str, int]]:
-    """The first `count` accepted sizes, ordered by their maximum, then by each symbol in turn.
+    """Return the first `count` accepted sizes, ordered by their maximum, then by each symbol in turn.
 
     Args:
-        model: what `analyze` takes, or an `Analysis`.
-        count: how many; fewer come where there are no more, or none that could be found within bounded work.
-        least: the smallest size that any name may have; 0 lists empty inputs, too.
-        bind: sizes of names that stay.
+        model: An `Analysis`, or any model that `analyze` accepts.
+        count: Number of sizes. The result is shorter if there are no more, or none were found within bounded work.
+        least: Minimum size of every name; 0 includes empty inputs.
+        bind: Fixed sizes by name.
 
     Raises:
-        ModelError: the model cannot be read.
-        NoSizes: none were found, or an input is no tensor of known rank.
-        ValueError: `bind` names what the model does not have.
+        ModelError: If the model cannot be read.
+        NoSizes: If none were found, or an input is not a tensor of known rank.
+        ValueError: If `bind` has an unknown name.
     """
     a = model if isinstance(model, Analysis) else analyze(model)
     question = Sizes(a, bind)
@@ -39,19 +39,21 @@ def enumerate_sizes(
             if len(found) == count:
                 break
     if not found:
-        raise NoSizes(f"no accepted sizes of {least} and more were found: the contract is {a.contract}")
+        raise NoSizes(f"found no accepted sizes of at least {least}: the contract is {a.contract}")
     return found
 
 
 class InOrder:
-    """Enumerates accepted sizes by ascending maximum. Names are given sizes in turn, and conditions are tested as soon
-    as all of their names have one: what breaks them is not continued.
+    """Enumeration of accepted sizes by ascending maximum.
+
+    Names get sizes in turn, and a condition is tested as soon as all of its names have one; if it is broken, the
+    search backtracks.
 
     Args:
-        question: The model, and sizes that stay.
-        least: The smallest size.
-        low: The smallest size of each name.
-        high: The largest size of each name; default: unlimited.
+        question: Model and fixed sizes.
+        least: Minimum size.
+        low: Minimum size of each name.
+        high: Maximum size of each name (default: unlimited).
     """
 
     def __init__(
@@ -70,7 +72,7 @@ class InOrder:
         contract, compiler = question.analysis.contract, Compiler()
         for term in (*contract.terms, *contract.assumed):
             if not term.cond.free.isdisjoint(dict(contract.derived)):
-                continue  # `Sizes.accepted` judges it, as it judges all
+                continue  # `Sizes.accepted` decides, as for all other sizes
             last = max((self.free.index(n) + 1 for n in term.cond.free if n in self.free), default=0)
             self._tests[last].append((compiler.test(term.cond), term.cond))
         self._trials = 0
@@ -89,7 +91,9 @@ class InOrder:
     def _continued(
         self, level: int, sizes: dict[str, int], largest: int, reached: bool
     ) -> Iterator[dict[str, int]]:
-        """Accepted sizes with the symbols before `level` fixed. One must equal `largest` unless an earlier one does."""
+        """Return accepted sizes with the symbols before `level` fixed. One must equal `largest` unless an earlier one
+        does.
+        """
         if level == len(self.free):
             full = {n: sizes[n] for n in self.question.names}
             if self.question.accepted(full):

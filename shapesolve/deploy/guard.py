@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..solve.languages.language import Language as Written
 
 Language = Literal["python", "cpp", "js"]
-#: modules of the languages
+#: module of each language
 _ROOMS: Mapping[Language, str] = {
     "python": "python:PYTHON", "cpp": "cpp:CPP", "js": "javascript:JAVASCRIPT",
 }  # fmt: skip
@@ -36,29 +36,30 @@ def guard(
     assume: str | Cond | Iterable[str | Cond] = (),
     bind: Mapping[str, int] | None = None,
 ) -> str:
-    """Source of a function that checks input shapes against a contract and names broken conditions.
+    """Return the source of a function that checks input shapes against a contract and lists broken conditions.
 
-    It has no dependencies, takes the shapes of all inputs by name, and returns the broken conditions as texts; when there
-    are none, the model runs. It accepts what `Analysis.check_inputs` accepts. C++ computes in 64 bits: a condition in which a
-    number does not fit counts as broken, and is marked; Python and JavaScript compute exactly.
+    It has no dependencies, takes the shapes of all inputs by name, and returns the broken conditions as strings; if
+    there are none, the model runs. It accepts the same shapes as `Analysis.check_inputs`. C++ computes in 64 bits: a
+    condition with an overflow counts as broken, and is marked. Python and JavaScript compute exactly.
 
     Args:
-        model: what `analyze` takes, or an `Analysis`.
+        model: An `Analysis`, or any model that `analyze` accepts.
         language: ``"python"`` (``check_inputs(shapes)``), ``"cpp"`` (C++14, a header with ``checked::check_inputs``),
             or ``"js"`` (a module that exports ``checkInputs``).
-        outputs: also a function of the same shapes that returns those of the outputs by name: ``output_shapes``, in JavaScript
-            ``outputShapes``. It raises ``ValueError`` (``std::invalid_argument``, ``RangeError``) with the broken conditions.
-            Outputs whose sizes do not follow from the shapes of the inputs are left out, and a comment names them.
-        assume, bind: as for `analyze`; what you state is checked, too.
+        outputs: Whether to add a function of the same shapes that returns the output shapes by name:
+            ``output_shapes``, in JavaScript ``outputShapes``. It raises ``ValueError`` (``std::invalid_argument``,
+            ``RangeError``) with the broken conditions. Outputs whose sizes do not follow from the input shapes are
+            left out, and listed in a comment.
+        assume, bind: Assumptions and sizes, as for `analyze`; the function checks them too.
 
     Raises:
-        ModelError: the model cannot be read.
-        ValueError: there is no such language, or the shapes do not determine a size that the contract speaks of (as where an
-            input is declared as ``a*b``).
+        ModelError: If the model cannot be read.
+        ValueError: If the language is unknown, or the shapes do not determine a size in the contract (for example, if
+            an input is declared as ``a*b``).
     """
     if language not in get_args(Language):
         raise ValueError(
-            f"there is no language {language!r}; there are {', '.join(get_args(Language))}, and `guarded`"
+            f"unknown language {language!r}; expected one of: {', '.join(get_args(Language))} (for ONNX, use `guarded`)"
         )
     module, _, name = _ROOMS[language].partition(":")
     written: Written = getattr(importlib.import_module(f"..solve.languages.{module}", __package__), name)
@@ -70,29 +71,29 @@ def guard(
 def guarded(
     model: Any, *, assume: str | Cond | Iterable[str | Cond] = (), bind: Mapping[str, int] | None = None
 ) -> onnx.ModelProto:
-    """A copy of the model with nodes at its start that check its inputs. A broken condition fails at a node named after it.
+    """Return a copy of the model with nodes at its start that check its inputs.
 
-    Inputs and outputs stay as they are. Every input waits for the checks. Sizes are checked in 64 bits, up to a limit that is
-    a condition of its own.
+    A broken condition fails at a node named after it. The interface is unchanged, and every input waits for the
+    checks. Sizes are checked in 64 bits, up to a limit that is itself a condition.
 
     Args:
-        model: what `analyze` takes, or an `Analysis`.
-        assume, bind: as for `analyze`; what you state is checked, too.
+        model: An `Analysis`, or any model that `analyze` accepts.
+        assume, bind: Assumptions and sizes, as for `analyze`; the nodes check them too.
 
     Raises:
-        ModelError: the model cannot be read.
-        ValueError: as for `guard`, or the model's opset is older than 7.
+        ModelError: If the model cannot be read.
+        ValueError: As for `guard`, or if the model's opset is older than 7.
     """
     a = _analysis(model, assume, bind)
     return with_weights(guarded_proto(a), a.model)
 
 
 def guarded_proto(analysis: Analysis) -> onnx.ModelProto:
-    """`guarded`, for a model whose weights were left in its file."""
+    """Return the same as `guarded`, for a model whose weights were not loaded."""
     from .guard_graph import put_in_front
 
     if analysis.model.opsets.get("", OLDEST_OPSET) < OLDEST_OPSET:
-        raise ValueError(f"the model's opset is older than {OLDEST_OPSET}: convert it first")
+        raise ValueError(f"the model must have opset {OLDEST_OPSET} or later; convert it first")
     copy = onnx.ModelProto()
     copy.CopyFrom(analysis.model.proto)
     put_in_front(copy, program_of(analysis))
@@ -100,13 +101,13 @@ def guarded_proto(analysis: Analysis) -> onnx.ModelProto:
 
 
 def program_of(analysis: Analysis) -> Program:
-    """The checker program for this model's contract."""
+    """Return the checker program of this model's contract."""
     shapes = _declared(analysis)
     return shapes_program(analysis.contract, shapes, [n for n in analysis.inputs if n not in shapes])
 
 
 def outputs_of(analysis: Analysis) -> Program:
-    """The program that computes this model's output shapes."""
+    """Return the program that computes this model's output shapes."""
     outputs = {name: analysis.shapes.get(name) for name, _ in analysis.model.graph.outputs}
     return outputs_program(_declared(analysis), analysis._solved.named_sizes, outputs)
 
@@ -120,6 +121,6 @@ def _analysis(
 ) -> Analysis:
     if isinstance(model, Analysis):
         if assume or bind:
-            raise ValueError("assume and bind are for `analyze`: the model is analyzed already")
+            raise ValueError("assume and bind are options of `analyze`, but the model is already analyzed")
         return model
     return analyze(model, assume=assume, bind=bind)

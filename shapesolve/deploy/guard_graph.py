@@ -1,8 +1,8 @@
-"""Writes a checker program as ONNX nodes at the start of a model.
+"""Checker programs as ONNX nodes at the start of a model.
 
-A node that asserts reshapes one element to ``1 + broken`` elements, which no runtime can. The inputs pass through a Reshape
-to their own shape that waits for all of them. What is computed are vectors of one int64; only operators that every opset
-since 7 has with one meaning are used.
+An assertion reshapes one element to ``1 + broken`` elements, which fails in every runtime. The inputs pass through a
+Reshape to their own shape that waits for all assertions. All computed values are vectors of one int64; only operators
+whose meaning is the same in every opset since 7 are used.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ from .limits import MAX_SIZE
 
 
 def put_in_front(model: onnx.ModelProto, program: Program) -> None:
-    """Adds the checks to a model, in place.
+    """Add the checks to a model, in place.
 
-    Raises `ValueError` where sizes of a million would not fit in 64 bits, which a model cannot notice.
+    Raises:
+        ValueError: If sizes of a million would overflow 64 bits, which the model cannot detect.
     """
     limit = _limit(program)
     shown = {n: p for n, p in program.places.items() if any(n in _free(s) for s in program.steps)}
@@ -49,7 +50,7 @@ def put_in_front(model: onnx.ModelProto, program: Program) -> None:
         _rename(node, renamed)
     for info in [
         i for i in model.graph.input if i.name in renamed
-    ]:  # loaders do not find the rank of what passes
+    ]:  # loaders cannot infer the rank of the passed-on inputs
         model.graph.value_info.add().CopyFrom(info)
         model.graph.value_info[-1].name = renamed[info.name]
     own = [*model.graph.node]
@@ -62,7 +63,7 @@ def _free(step: Step) -> frozenset[str]:
 
 
 def _rename(node: onnx.NodeProto, renamed: Mapping[str, str]) -> None:
-    """Renames input tensors of a node and its subgraphs."""
+    """Rename input tensors of a node and its subgraphs."""
     for i, name in enumerate(node.input):
         node.input[i] = renamed.get(name, name)
     for attribute in node.attribute:
@@ -73,24 +74,24 @@ def _rename(node: onnx.NodeProto, renamed: Mapping[str, str]) -> None:
             outer = {a: b for a, b in renamed.items() if a not in own}
             for inner in graph.node:
                 _rename(inner, outer)
-            for output in graph.output:  # a body may hand on what it captures
+            for output in graph.output:  # a subgraph's output may be a captured tensor
                 output.name = outer.get(output.name, output.name)
 
 
 def _limit(program: Program) -> int:
-    """The largest power of two for sizes at which the checks cannot overflow."""
+    """Return the largest power of two up to which the checks cannot overflow."""
     limit = 2**62
     while limit >= MAX_SIZE:
         if _largest(program, limit) < 2**62:
             return limit
         limit //= 2
     raise ValueError(
-        "the contract has products of so many sizes that a model cannot check it in 64 bits: take another language"
+        "the contract has too large products of sizes to be checked by a model in 64 bits; use another language"
     )
 
 
 def _largest(program: Program, limit: int) -> int:
-    """Upper bound of all intermediate results if sizes are at most `limit`."""
+    """Return an upper bound of all intermediate results if sizes are at most `limit`."""
     atoms: dict[Atom, int] = {}
     symbols: dict[str, int] = {}
     highest = limit
@@ -130,7 +131,7 @@ def _compared(cond: Cond) -> Iterator[Dim]:
 
 
 class _Nodes:
-    """Creates nodes with unused names."""
+    """Factory of nodes with unused names."""
 
     def __init__(self, graph: onnx.GraphProto) -> None:
         self.made: list[onnx.NodeProto] = []
@@ -139,7 +140,7 @@ class _Nodes:
         self._numbers: dict[int, str] = {}
 
     def add(self, operator: str, *inputs: str, name: str = "", **attributes: Any) -> str:
-        """Adds a node and returns the name of its output."""
+        """Add a node and return the name of its output."""
         output = self._fresh(f"guard_{operator}")
         self.made.append(
             helper.make_node(operator, inputs, [output], self._fresh(name) if name else output, **attributes)
@@ -147,24 +148,24 @@ class _Nodes:
         return output
 
     def number(self, value: int) -> str:
-        """Name of a constant."""
+        """Return the name of a constant."""
         if value not in self._numbers:
             tensor = helper.make_tensor("", TensorProto.INT64, [1], [value])
             self._numbers[value] = self.add("Constant", value=tensor)
         return self._numbers[value]
 
     def axis(self, tensor: str, axis: int) -> str:
-        """Name of a tensor with one size of another tensor."""
+        """Return the name of a tensor that holds one size of another tensor."""
         if tensor not in self._shapes:
             self._shapes[tensor] = self.add("Shape", tensor)
         return self.add("Gather", self._shapes[tensor], self.number(axis), axis=0)
 
     def indicator(self, truth: str) -> str:
-        """Name of a tensor that is 1 if `truth` holds, else 0."""
+        """Return the name of a tensor that is 1 if `truth` holds, and 0 otherwise."""
         return self.add("Cast", truth, to=int(TensorProto.INT64))
 
     def passed(self, tensor: str, sizes: Iterable[str], after: str) -> str:
-        """A copy of the tensor that can only be computed after the checks (`after` is 0)."""
+        """Return a copy of the tensor that can only be computed after the checks (`after` is 0)."""
         target = self.add("Concat", *(self.add("Add", size, after) for size in sizes), axis=0)
         return self.add("Reshape", tensor, target)
 
@@ -188,7 +189,7 @@ def _names(graph: onnx.GraphProto) -> Iterator[str]:
 
 
 class _GraphWriter(Writer):
-    """Writes expressions as nodes; the "text" of a subexpression is a tensor name."""
+    """Writer of expressions as nodes; the "text" of a subexpression is a tensor name."""
 
     chains = False
 
@@ -229,7 +230,7 @@ class _GraphWriter(Writer):
         return [base] * exponent
 
     def _divided(self, sign: str, n: Text, d: Text, divisor: Dim) -> Text:
-        """Floor division by ONNX's Div, which rounds towards 0, with a divisor kept from 0."""
+        """Return the floor division by ONNX's Div, which rounds towards 0, avoiding a divisor of 0."""
         add, zero = self.nodes.add, self._number(0)
         by = add("Add", d.text, self.nodes.indicator(add("Equal", d.text, zero))) if divisor.terms else d.text
         quotient = add("Div", n.text, by)
@@ -249,7 +250,7 @@ class _GraphWriter(Writer):
         return self._chosen(is_less, *((b, a) if name == "max" else (a, b)))
 
     def _chosen(self, test: str, a: Text, b: Text) -> Text:
-        """A choice as ``b + test*(a - b)``."""
+        """Return a choice as ``b + test*(a - b)``."""
         step = self.nodes.add("Mul", self.nodes.indicator(test), self.nodes.add("Sub", a.text, b.text))
         return Text(self.nodes.add("Add", b.text, step), PRIMARY)
 

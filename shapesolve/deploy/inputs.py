@@ -29,20 +29,20 @@ from .values import Use, uses_of_inputs
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: content of an input: an array, a number for every element, or a function of shape and dtype
+#: content of an input: an array, a value for every element, or a function of shape and dtype
 Fill = Any
 Format = Literal["npz", "pb"]
-"""indices into a larger table than this stay below it: small numbers are never special tokens' business"""
+"""max. index into a larger table, which avoids special tokens such as padding"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GeneratedInputs(Sequence["dict[str, NDArray[Any]]"]):
-    """Feeds for a runtime, one dict of arrays per draw.
+    """Generated input sets, one dict of arrays each.
 
     Attributes:
-        feeds: arrays by input name.
-        sizes: the size of each symbol, per feed.
-        guesses: what was guessed about values, and how to say better.
+        feeds: Arrays by input name, per input set.
+        sizes: Size of each symbol, per input set.
+        guesses: Guesses about values, with the way to override them.
     """
 
     feeds: tuple[dict[str, NDArray[Any]], ...]
@@ -64,8 +64,10 @@ class GeneratedInputs(Sequence["dict[str, NDArray[Any]]"]):
         return self.feeds[index]
 
     def save(self, folder: str | Path, form: Format = "npz") -> list[Path]:
-        """Writes each feed to `folder`: one ``.npz``, or a folder ``test_data_set_K`` of protobuf tensors. The latter follow
-        the order of the model's inputs, as in ONNX's backend tests and ``onnxruntime_perf_test``.
+        """Write each input set to `folder`: one ``.npz``, or a folder ``test_data_set_K`` of protobuf tensors.
+
+        The protobuf tensors are in the order of the model's inputs, as in ONNX's backend tests and
+        ``onnxruntime_perf_test``.
 
         https://onnx.ai/onnx/repo-docs/OnnxBackendTest.html
         """
@@ -101,30 +103,31 @@ def generate_inputs(
     bind: Mapping[str, int] | None = None,
     values: Mapping[str, Fill] | None = None,
 ) -> GeneratedInputs:
-    """Inputs that the model accepts.
+    """Generate random inputs that the model accepts.
 
-    The first are the most usual sizes: one item, images of 224, short sequences, or the nearest that the model accepts. For a
-    model with a cache, the second have an empty one. The others are drawn near usual sizes. With `edge`, sizes of 1 and 0 if
-    they are accepted, and the minimum and maximum of each name follow the first ones. Integers that are read as indices,
-    lengths, axes or sizes lie in the range in which they are read; numbers that decide sizes, such as a target shape or the
-    lengths of parts, are tried on the analysis of the model; masks are ones. Sizes at which the model itself computes an
-    index that lies outside of its table, such as more positions than are stored, are passed over.
+    The first input set has typical sizes: batch size 1, images of 224, short sequences, or the nearest sizes that the
+    model accepts. For a model with a cache, the second one has an empty cache. The others are sampled near typical
+    sizes. With `edge`, sizes of 1 and 0 (if accepted) and the minimum and maximum of each name follow the first ones.
+    Integers that are read as indices, lengths, axes, or sizes are in the valid range; values that determine sizes,
+    such as a target shape or the lengths of parts, are checked by analyzing the model with them; masks are ones.
+    Sizes are skipped if the model then computes an index outside its table, such as a position beyond the stored
+    ones.
 
     Args:
-        model: what `analyze` takes, or an `Analysis`.
-        count: how many feeds; sizes come again where the model accepts fewer.
-        seed: another number draws other sizes and values.
-        edge: Whether to include border cases, such as empty tensors.
-        bind: sizes of symbols that stay.
-        values: by input name, an array, a number for every element, or a function ``(shape, dtype) -> array``.
+        model: An `Analysis`, or any model that `analyze` accepts.
+        count: Number of input sets; sizes repeat if the model accepts fewer.
+        seed: Seed for sizes and values.
+        edge: Whether to include edge cases, such as empty tensors.
+        bind: Fixed sizes of symbols.
+        values: By input name, an array, a value for every element, or a function ``(shape, dtype) -> array``.
 
     Raises:
-        ModelError: the model cannot be read.
-        NoSizes: no accepted sizes were found, no numbers that suit them, or an input is no tensor of known rank.
-        ValueError: `bind` or `values` name what the model does not have, or `count` is negative.
+        ModelError: If the model cannot be read.
+        NoSizes: If no accepted sizes, or no values for them, were found, or an input is not a tensor of known rank.
+        ValueError: If `bind` or `values` has an unknown name, or `count` is negative.
     """
     if count < 0:
-        raise ValueError(f"there cannot be {count} feeds")
+        raise ValueError(f"count must be at least 0, got {count}")
     a = model if isinstance(model, Analysis) else analyze(model)
     unknown = sorted((values or {}).keys() - a.inputs.keys())
     if unknown:
@@ -144,7 +147,9 @@ def generate_inputs(
 
 
 def _declared(analysis: Analysis, fixed: Mapping[str, int] | None, filler: _Filler) -> tuple[Cond, ...]:
-    """Conditions under which all declared shapes are right, which onnxruntime trusts; none if no sizes satisfy them."""
+    """Return the conditions under which all declared shapes, which onnxruntime trusts, are right; none if no sizes
+    satisfy them.
+    """
     outputs = {name for name, _ in analysis.model.graph.outputs}
     declared = sharing_memory(analysis._solved.stale_shapes, outputs)
     conds = tuple([d.cond for d in declared])
@@ -157,7 +162,7 @@ def _declared(analysis: Analysis, fixed: Mapping[str, int] | None, filler: _Fill
 
 
 def _first(sizes: Sizes) -> Iterator[dict[str, int]]:
-    """The most usual sizes, then these with an empty cache."""
+    """Return typical sizes, then the same with an empty cache."""
     with suppress(NoSizes):
         found = sizes.preferred()
         if sizes.can_be_tried(found):
@@ -168,7 +173,7 @@ def _first(sizes: Sizes) -> Iterator[dict[str, int]]:
 
 
 class _Draws:
-    """Draws sizes, and input arrays for each."""
+    """Generator of sizes, and of input arrays for each."""
 
     def __init__(self, sizes: Sizes, filler: _Filler, seed: int) -> None:
         self.sizes_of, self.filler, self.seed = sizes, filler, seed
@@ -177,8 +182,10 @@ class _Draws:
         self.feeds: list[dict[str, NDArray[Any]]] = []
 
     def take(self, found: Iterator[dict[str, int]], count: int) -> None:
-        """Draws from `found` until there are `count` inputs. At sizes that take an index of the model's out of its
-        table, others follow; where that does not end, they are kept: the runtime says more than no inputs do.
+        """Generate inputs at sizes from `found`, until there are `count`.
+
+        Sizes at which the model computes an out-of-range index are replaced by others. If that does not end, they are
+        kept, because the runtime's error is more useful than no inputs.
         """
         patience, failures = MAX_DRAWS + count, 0
         for at in found:
@@ -207,7 +214,7 @@ class _Draws:
             self.feeds.append(feed)
 
     def _suited(self, at: dict[str, int]) -> dict[str, int] | None:
-        """Accepted sizes close to these for which values of deciding inputs exist; None if not found."""
+        """Return accepted sizes close to these that have valid values for deciding inputs, or None if not found."""
         sizes = self.sizes_of
         found = self.filler.deciding.sizes_near(at, sizes.fixed, self.rng)
         usable = found is not None and found != at and sizes.accepted(found) and sizes.can_be_tried(found)
@@ -218,7 +225,7 @@ class _Draws:
 
 
 def _usual(sizes: Sizes, draws: _Draws) -> Iterator[dict[str, int]]:
-    """Usual sizes in random order, without end; they repeat if there are few."""
+    """Yield typical sizes in random order, without end; they repeat if there are few."""
     repeats = 0
     while True:
         found = sizes.drawn(draws.rng)
@@ -229,7 +236,7 @@ def _usual(sizes: Sizes, draws: _Draws) -> Iterator[dict[str, int]]:
 
 
 class _Filler:
-    """Creates arrays for all inputs of a model."""
+    """Factory of arrays for all inputs of a model."""
 
     def __init__(self, analysis: Analysis, values: Mapping[str, Fill]) -> None:
         self.analysis, self.values = analysis, values
@@ -237,13 +244,13 @@ class _Filler:
         self.computed = ComputedIndices(analysis)
         self.deciding = Deciding(analysis, self.uses, values)
         self.guesses: dict[str, None] = {}
-        #: inputs whose integers have no range that a node tells
+        #: integer inputs without a known range
         self.unknown: set[str] = set()
 
     def feed(
         self, sizes: Sizes, at: Mapping[str, int], rng: np.random.Generator, k: int
     ) -> dict[str, NDArray[Any]] | None:
-        """Arrays for all inputs at these sizes; None if no values for deciding inputs were found."""
+        """Return arrays for all inputs at these sizes, or None if no values for deciding inputs were found."""
         shapes = sizes.shapes(at)
         assert shapes is not None, "drawn sizes are accepted"
         numbers = self.deciding.numbers(at, shapes, random.Random(int(rng.integers(1 << 62))))
@@ -251,7 +258,7 @@ class _Filler:
             return None
         for name in numbers:
             self._guess(name, self.deciding.purposes[name])
-        trial = self.deciding.trial  # it knows what the numbers make: the tables into which others point
+        trial = self.deciding.trial  # knows the tables whose sizes depend on these values
         uses = uses_of_inputs(trial) if numbers else self.uses
         return {
             name: numbers[name]
@@ -263,8 +270,8 @@ class _Filler:
     def inside(
         self, feed: dict[str, NDArray[Any]], at: Mapping[str, int], rng: np.random.Generator
     ) -> tuple[dict[str, NDArray[Any]], Use | None]:
-        """The arrays, with integers redrawn if a computed index is out of range, and the index that stays so. Also the read
-        that is still outside, if any.
+        """Return the arrays, with integers replaced if a computed index is out of range, and the use that is still out
+        of range.
         """
         trial = self.deciding.trial
         judge = self.computed if trial is self.analysis else ComputedIndices(trial)
@@ -278,7 +285,7 @@ class _Filler:
             self.guesses.pop(f"{name}: 0 and 1", None)
             self._guess(
                 name,
-                f"numbers with which the {outside.what} computed for {outside.node} stay within their table",
+                f"values that keep the {outside.what} computed for {outside.node} in range",
             )
         return mended, None
 
@@ -293,13 +300,13 @@ class _Filler:
     ) -> NDArray[Any]:
         dtype = self.analysis.dtypes[name]
         if dtype == onnx.TensorProto.STRING:
-            self._guess(name, "the text 'a'")
+            self._guess(name, "the string 'a'")
             return np.full(shape, "a", dtype=object)
         kind = onnx.helper.tensor_dtype_to_np_dtype(dtype)
         if name in self.values:
             return _filled(self.values[name], name, shape, kind)
         if kind.kind == "b":
-            self._guess(name, "true" if shape else "true and false in turn")
+            self._guess(name, "true" if shape else "alternating true and false")
             return np.full(shape, bool(shape) or k % 2 == 0)
         if kind.kind not in "iu":
             return rng.standard_normal(shape).astype(kind)
@@ -316,14 +323,16 @@ class _Filler:
         low, high, text = limits
         if low is None or high is None:
             if "mask" in name.lower():
-                self._guess(name, "1, as its name says that it is a mask")
+                self._guess(name, "1, because its name contains 'mask'")
                 return np.ones(shape, kind)
             self._guess(name, "0 and 1")
             self.unknown.add(name)
             low, high = 0, 1
         else:
             self._guess(name, text)
-        if high < low:  # no value is legal, as an index into an empty table: none may be asked for
+        if (
+            high < low
+        ):  # no value is valid, for example as an index into an empty table, so there may be no elements
             high = low
         info = np.iinfo(kind)
         low, high = max(low, info.min), min(high, info.max)
@@ -332,8 +341,8 @@ class _Filler:
     def _range(
         self, name: str, uses: Sequence[Use], known: Mapping[str, int]
     ) -> tuple[int | None, int | None, str]:
-        """The range that all readers of an input accept at these sizes, and its text. Its text is in terms of the
-        model's symbols.
+        """Return the range that all readers of an input accept at these sizes, and its description in the model's
+        symbols.
         """
         own = {use.node: use for use in self.uses.get(name, ())}
         low: int | None = None
@@ -355,13 +364,13 @@ class _Filler:
         return low, high, text
 
     def note_outside(self, use: Use) -> None:
-        """Notes that a computed index may be out of range."""
-        self.guesses[f"{use.node}: an index that the model computes may lie outside of its table"] = None
+        """Note that a computed index may be out of range."""
+        self.guesses[f"{use.node}: an index computed by the model may be out of range"] = None
 
     def note_stale(self, declared: Iterable[StaleShape]) -> None:
-        """Notes at which sizes the file's declared shapes are wrong."""
+        """Note the sizes at which the file's declared shapes are right."""
         for d in declared:
-            text = f"only sizes with {text_of(d.cond)}, as the file declares of {d.sites[0].tensor}"
+            text = f"only sizes with {text_of(d.cond)}, as the file declares for {d.sites[0].tensor}"
             self.guesses[f"{text}: onnxruntime may fail at others"] = None
 
     def _guess(self, name: str, what: str) -> None:
@@ -377,6 +386,6 @@ def _filled(fill: Fill, name: str, shape: tuple[int, ...], kind: np.dtype[Any]) 
     array = np.asarray(given(shape, kind) if callable(given) else given)
     if array.ndim and array.shape != shape:
         raise ValueError(
-            f"the value given for {name} has shape {list(array.shape)}, but {list(shape)} is drawn: bind its sizes"
+            f"the value of {name} must have shape {list(shape)}, got {list(array.shape)}; set its sizes with bind"
         )
     return np.broadcast_to(array.astype(kind), shape).copy()

@@ -1,5 +1,6 @@
-"""Writes profiles in the formats of tools (TensorRT, OpenVINO and others). These are command-line options, provider
-options, API shapes, and server configuration.
+"""Profiles in the formats of tools such as TensorRT and OpenVINO.
+
+The formats are command-line options, provider options, API shapes, and server configuration.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ Writer = Callable[[Analysis, Sequence[Profile]], str]
 
 
 class Target(NamedTuple):
-    """A profile format: name of the tool, description, writer.
+    """Profile format: name of the tool, description, writer.
 
-    `commented`: conditions follow in a comment. `exact`: the format admits accepted sizes only, so there are none to keep.
-    `empty`: the tool takes ranges that begin at 0, for caches.
+    `commented`: conditions follow in a comment. `exact`: the format contains only accepted sizes, so there are no
+    conditions. `empty`: the tool supports ranges that begin at 0, for caches.
     """
 
     text: str
@@ -40,14 +41,14 @@ class Target(NamedTuple):
     empty: bool
 
 
-#: tools by the name that ``profile --for`` takes
+#: tools by their ``profile --for`` name
 TARGETS: dict[str, Target] = {}
 
 
 def target(
     name: str, text: str, *, commented: bool = False, exact: bool = False, empty: bool = False
 ) -> Callable[[Writer], Writer]:
-    """Decorator that registers the writer of a profile format."""
+    """Register the writer of a profile format (decorator)."""
 
     def declare(write: Writer) -> Writer:
         TARGETS[name] = Target(text, write, commented, exact, empty)
@@ -58,17 +59,18 @@ def target(
 
 @checked
 def profile_text(analysis: Analysis, profiles: Sequence[Profile], target: str) -> str:
-    """Text of profiles in the format `target`. Inputs of fixed shape are left out, except where the tool wants all.
+    """Return profiles in the format `target`. Fixed-shape inputs are omitted unless the tool requires all inputs.
 
-    Conditions that sizes within the ranges must satisfy too stand in a last line of comment where the format has comments
-    (``ort-trt`` has none: see `Profile.conditions`). Core ML gets enumerated shapes there.
+    Conditions that sizes within the ranges must also satisfy are in a final comment line if the format has comments
+    (``ort-trt`` does not: see `Profile.conditions`). Core ML gets enumerated shapes instead.
 
-    Raises `ValueError` for a tool that does not exist, and for a name or a shape that the tool cannot express.
+    Raises:
+        ValueError: If the tool is unknown, or cannot express a name or a shape.
     """
     if target not in TARGETS:
-        raise ValueError(f"there is no tool {target!r}; there are {', '.join(TARGETS)}")
+        raise ValueError(f"unknown tool {target!r}; expected one of: {', '.join(TARGETS)}")
     if not any(one.inputs for one in profiles):
-        raise ValueError("every input has a fixed shape: there is nothing to tell a tool")
+        raise ValueError("all input shapes are fixed, so no profile is needed")
     found = TARGETS[target]
     comments = (
         [f"# {ascii(text)[1:-1]}" for text in conditions_text(profiles, target)] if found.commented else []
@@ -77,11 +79,11 @@ def profile_text(analysis: Analysis, profiles: Sequence[Profile], target: str) -
 
 
 def conditions_text(profiles: Sequence[Profile], target: str) -> Iterator[str]:
-    """For each profile, the conditions that sizes within its ranges must also satisfy. None for an exact format."""
+    """Return the conditions that sizes within each profile's ranges must also satisfy; none for an exact format."""
     for k, one in enumerate(() if TARGETS[target].exact else profiles):
         if one.conditions:
             where = f"profile {k}: " if len(profiles) > 1 else ""
-            yield f"{where}within the ranges, also keep {', '.join(one.conditions)}"
+            yield f"{where}within the ranges, also satisfy {', '.join(one.conditions)}"
 
 
 def _joined(profile: Profile, corner: Corner, form: Callable[[str, tuple[int, ...]], str]) -> list[str]:
@@ -94,7 +96,7 @@ def _crossed(shape: Iterable[int]) -> str:
 
 @target(
     "trtexec",
-    "options of trtexec: --minShapes, --optShapes, --maxShapes, after --profile=K where there are several",
+    "trtexec options: --minShapes, --optShapes, --maxShapes, after --profile=K if there are several",
     commented=True,
     empty=True,
 )
@@ -113,13 +115,13 @@ def _trtexec_shape(name: str, shape: tuple[int, ...]) -> str:
     if "'" in name or "," in name:
         raise ValueError(f"trtexec cannot express the input name {name!r}")
     plain = name.isascii() and all(c.isalnum() or c in "_./-" for c in name)
-    quoted = name if plain else f"'{name}'"  # quotes that trtexec takes off
+    quoted = name if plain else f"'{name}'"  # trtexec removes these quotes
     return f"{quoted}:{_crossed(shape)}"
 
 
 @target(
     "ort-trt",
-    "JSON of the provider options of onnxruntime's TensorRT provider: trt_profile_min_shapes, _opt_, _max_",
+    "JSON options of onnxruntime's TensorRT provider: trt_profile_min_shapes, _opt_, _max_",
     empty=True,
 )
 def _ort_trt(_analysis: Analysis, profiles: Sequence[Profile]) -> str:
@@ -139,7 +141,7 @@ def _ort_shape(name: str, shape: tuple[int, ...]) -> str:
 
 @target(
     "polygraphy",
-    "options of polygraphy: --trt-min-shapes, --trt-opt-shapes, --trt-max-shapes",
+    "polygraphy options: --trt-min-shapes, --trt-opt-shapes, --trt-max-shapes",
     commented=True,
     empty=True,
 )
@@ -156,9 +158,7 @@ def _polygraphy(_analysis: Analysis, profiles: Sequence[Profile]) -> str:
     )
 
 
-@target(
-    "migraphx", "options of migraphx-driver: --dyn-input-dim, one command line per profile", commented=True
-)
+@target("migraphx", "migraphx-driver options: --dyn-input-dim, one command line per profile", commented=True)
 def _migraphx(_analysis: Analysis, profiles: Sequence[Profile]) -> str:
     # https://rocm.docs.amd.com/projects/AMDMIGraphX/en/latest/reference/MIGraphX-cli.html
     def words(one: Profile) -> Iterator[str]:
@@ -174,7 +174,7 @@ def _migraphx(_analysis: Analysis, profiles: Sequence[Profile]) -> str:
 
 @target(
     "qnn",
-    "options of qnn-onnx-converter: --input_dim, the usual sizes; it converts for one size of each input",
+    "qnn-onnx-converter options: --input_dim, the optimum sizes; it converts for one size of each input",
     exact=True,
 )
 def _qnn(analysis: Analysis, profiles: Sequence[Profile]) -> str:
@@ -192,18 +192,18 @@ def _fixed(analysis: Analysis, name: str) -> list[int]:
 
 
 def _named(parts: Sequence[_Part], name: str) -> Iterator[tuple[str, _Part]]:
-    """Each part with a distinct name: ``name``, or ``name_0``, ``name_1`` ... where there are several."""
+    """Yield each part with a distinct name: ``name``, or ``name_0``, ``name_1``, ... if there are several."""
     for k, one in enumerate(parts):
         yield (name if len(parts) == 1 else f"{name}_{k}"), one
 
 
-@target("openvino", "Python text: the argument of openvino.Model.reshape", commented=True, empty=True)
+@target("openvino", "Python code: the argument of openvino.Model.reshape", commented=True, empty=True)
 def _openvino(analysis: Analysis, profiles: Sequence[Profile]) -> str:
     # https://docs.openvino.ai/2025/openvino-workflow/running-inference/model-input-output/dynamic-shapes.html
     lines = ["# openvino.Core().read_model(...).reshape(shapes)"]
     unread = [name for name in unread_inputs(analysis) if name in profiles[0].inputs]
-    if unread:  # it knows nothing of these, and refuses their names
-        lines.append(f"# nothing reads {', '.join(map(ascii, unread))}: OpenVINO leaves such inputs out")
+    if unread:  # OpenVINO drops unused inputs and rejects their names
+        lines.append(f"# no node reads {', '.join(map(ascii, unread))}: OpenVINO omits such inputs")
     for variable, one in _named(profiles, "shapes"):
         lines.append(f"{variable} = {{")
         for name, shapes in ((n, s) for n, s in one.inputs.items() if n not in unread):
@@ -215,17 +215,17 @@ def _openvino(analysis: Analysis, profiles: Sequence[Profile]) -> str:
 
 @target(
     "coreml",
-    "Python text: the inputs of coremltools, as ranges, or enumerated where a range has refused sizes",
+    "Python code: coremltools inputs, as ranges, or enumerated if a range contains rejected sizes",
     exact=True,
 )
 def _coreml(analysis: Analysis, profiles: Sequence[Profile]) -> str:
     # https://apple.github.io/coremltools/docs-guides/source/flexible-inputs.html
     lines = ["import coremltools as ct", ""]
     points = [one.opt for one in profiles]
-    if len(points) > 1 and all(one.min == one.max for one in profiles):  # one list of all
+    if len(points) > 1 and all(one.min == one.max for one in profiles):  # one list of all points
         parts: list[tuple[Profile, Sequence[Mapping[str, int]]]] = [(profiles[0], points)]
         if len(points) > MAX_COREML:
-            raise ValueError(f"Core ML takes at most {MAX_COREML} shapes, not {len(points)}")
+            raise ValueError(f"Core ML supports at most {MAX_COREML} shapes, got {len(points)}")
     else:
         parts = [(one, _listed(analysis, one) if one.conditions else []) for one in profiles]
     for variable, (one, sizes) in _named(parts, "inputs"):
@@ -255,7 +255,11 @@ def _enumerated(analysis: Analysis, one: Profile, name: str, sizes: Iterable[Map
 
 
 def _listed(analysis: Analysis, one: Profile) -> Sequence[Mapping[str, int]]:
-    """All accepted sizes in the ranges of a profile. Raises `ValueError` if there are more than Core ML takes."""
+    """Return all accepted sizes in the ranges of a profile.
+
+    Raises:
+        ValueError: If there are more than Core ML supports.
+    """
     found: list[dict[str, int]] = []
     order = InOrder(Sizes(analysis), 0, one.min, one.max)
     for sizes in order:
@@ -269,8 +273,8 @@ def _listed(analysis: Analysis, one: Profile) -> Sequence[Mapping[str, int]]:
 
 def _too_many(one: Profile) -> str:
     return (
-        f"Core ML takes ranges of which every size runs, or at most {MAX_COREML} shapes; here only sizes with"
-        f" {' and '.join(one.conditions)} run, which are too many: narrow the profile with --min and --max"
+        f"Core ML supports ranges that are valid for every size in them, or at most {MAX_COREML} shapes; this profile"
+        f" requires {' and '.join(one.conditions)} and has more shapes: narrow it with --min and --max"
     )
 
 
@@ -300,8 +304,8 @@ def _triton(analysis: Analysis, profiles: Sequence[Profile]) -> str:
             lines += _triton_warmup(analysis, one, corner)
             lines.append("}")
     terms = ", ".join(t.text for t in (*analysis.contract.terms, *analysis.contract.assumed))
-    if terms:  # a dim of -1 takes every size
-        lines.append(f"# the model runs at sizes with {ascii(terms)[1:-1]}")
+    if terms:  # a dim of -1 accepts every size
+        lines.append(f"# the model requires {ascii(terms)[1:-1]}")
     return "\n".join(lines)
 
 
@@ -316,7 +320,7 @@ def _triton_dims(analysis: Analysis, name: str) -> list[str]:
     known = analysis.inputs.get(name)
     shape = known.shape if isinstance(known, Tensor) else analysis.shapes.get(name)
     if shape is None:
-        raise ValueError(f"the rank of {name} is not known")
+        raise ValueError(f"input {name} has unknown rank")
     if not len(shape):
         return ["dims: [ 1 ]", "reshape { shape: [ ] }"]
     return [f"dims: [ {', '.join(str(-1 if d.terms else d.const) for d in shape)} ]"]
@@ -334,6 +338,6 @@ def _pbtxt(text: str) -> str:
     return '"' + "".join(chr(b) if 32 <= b < 127 and b not in b'"\\' else f"\\{b:03o}" for b in data) + '"'
 
 
-@target("json", "sizes, shapes and conditions of each profile (the default)", empty=True)
+@target("json", "sizes, shapes, and conditions of each profile (the default)", empty=True)
 def _json(_analysis: Analysis, profiles: Sequence[Profile]) -> str:
     return json.dumps({"profiles": [one.to_json() for one in profiles]}, indent=1)

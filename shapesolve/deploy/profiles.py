@@ -1,7 +1,8 @@
-"""Profiles: minimum, optimum and maximum shapes of every dynamic input, accepted together.
+"""Profiles: minimum, optimum, and maximum shapes of every dynamic input, accepted together.
 
-Compilers for dynamic shapes (TensorRT, OpenVINO, Core ML) take a range for each dim of each input. They evaluate the model at
-the least, the usual and the greatest sizes, so these three must be accepted; conditions on the rest of the ranges are reported.
+Compilers for dynamic shapes (TensorRT, OpenVINO, Core ML) require a range for each dim of each input. They evaluate
+the model at the minimum, optimum, and maximum sizes, so all three must be accepted; conditions on the rest of the
+ranges are reported.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ class NoProfile(NoSizes):
     """Raised if no profile satisfies the request. The message names the rejected corner and the broken condition.
 
     Attributes:
-        corner: ``min``, ``opt`` or ``max``.
-        broken: what stands against it, in words.
+        corner: ``min``, ``opt``, or ``max``.
+        broken: Conditions that exclude the corner, as strings.
     """
 
     def __init__(self, corner: str, sizes: SizesByName, broken: Iterable[str], more: str = "") -> None:
@@ -42,7 +43,7 @@ class NoProfile(NoSizes):
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Minimum, optimum and maximum shape of one input."""
+    """Minimum, optimum, and maximum shape of one input."""
 
     min: tuple[int, ...]
     opt: tuple[int, ...]
@@ -51,12 +52,13 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """An accepted minimum, optimum and maximum of all sizes.
+    """Accepted minimum, optimum, and maximum of all sizes.
 
     Attributes:
-        min, opt, max: sizes by dim name.
-        inputs: shapes by input; those with names in their shape only.
-        conditions: terms of the contract that sizes between must keep, as texts; when there are none, all of them are accepted.
+        min, opt, max: Sizes by dim name.
+        inputs: Shapes by input, for inputs with named dims.
+        conditions: Contract conditions that sizes within the ranges must satisfy, as strings; if there are none, all
+            of them are accepted.
     """
 
     min: Mapping[str, int]
@@ -72,11 +74,11 @@ class Profile:
         return f"Profile({ranges})"
 
     def holds(self, sizes: SizesByName) -> bool:
-        """True if these sizes are within the profile's ranges."""
+        """Return True if these sizes are within the profile's ranges."""
         return all(self.min[n] <= size <= self.max[n] for n, size in sizes.items())
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data."""
+        """Return the profile as plain data."""
         shapes = {
             n: {"min": list(r.min), "opt": list(r.opt), "max": list(r.max)} for n, r in self.inputs.items()
         }
@@ -94,24 +96,24 @@ def profile(
     split: bool = False,
     empty_cache: bool = True,
 ) -> tuple[Profile, ...]:
-    """Profiles for compilers: accepted minimum, optimum and maximum sizes for every dynamic input.
+    """Return profiles for compilers: accepted minimum, optimum, and maximum sizes for every dynamic input.
 
-    Names that are left out: the usual size is 1, or the nearest that is accepted; the least is the smallest from 1 on (0 for a
-    cache) that is accepted with the others, and the greatest the nearest from the usual one on (so ``total`` follows
-    ``past + seq``). Names that the analysis binds keep that size.
+    Defaults for missing names: the optimum is the accepted size nearest to 1; the minimum is the smallest size of at
+    least 1 (0 for a cache) that is accepted with the others; the maximum is the accepted size nearest to the optimum
+    that is not below it (so ``total`` follows ``past + seq``). Names bound by the analysis keep their size.
 
     Args:
-        model: what `analyze` takes, or an `Analysis`.
-        opt: usual sizes by dim name.
-        min, max: the least and greatest sizes.
-        split: where `max` is not accepted as a whole, give several profiles within it: in each a name reaches the greatest size
-            that it can, then the others theirs. Sizes between may be in none of them.
+        model: An `Analysis`, or any model that `analyze` accepts.
+        opt: Optimum sizes by dim name.
+        min, max: Minimum and maximum sizes.
+        split: Whether to return several profiles within `max` if it is not accepted as a whole: in each, a name
+            reaches the largest size that it can, then the others theirs. Intermediate sizes may be in none of them.
         empty_cache: Whether the minimum of a cache length may be 0.
 
     Raises:
-        ModelError: the model cannot be read.
-        NoProfile: a corner breaks the contract; says which and by which condition.
-        ValueError: a name is none of the model's, or the least, usual and greatest sizes are not in order.
+        ModelError: If the model cannot be read.
+        NoProfile: If a corner breaks the contract; the message has the corner and the condition.
+        ValueError: If a name is unknown, or the minimum, optimum, and maximum sizes are not in order.
     """
     a = model if isinstance(model, Analysis) else analyze(model)
     low, high = dict(min or {}), dict(max or {})
@@ -124,14 +126,14 @@ def profile(
         parts = corners.split(least, usual)
         if split and parts:
             return tuple(parts)
-        more = f"; {len(parts)} profiles can be split off" if len(parts) > 1 else ""
+        more = f"; it can be split into {len(parts)} profiles" if len(parts) > 1 else ""
         if len(parts) == 1:
             more = f"; {sizes_text(parts[0].max, high)} is accepted"
         raise NoProfile(refused.corner, high, refused.broken, more) from None
 
 
 class _Corners:
-    """Finds accepted minima, optima and maxima for one request."""
+    """Search for accepted minima, optima, and maxima for one request."""
 
     def __init__(
         self, analysis: Analysis, opt: SizesByName, low: SizesByName, high: SizesByName, empty_cache: bool
@@ -140,7 +142,8 @@ class _Corners:
         self.analysis = analysis
         self.asked = {"opt": dict(opt), "min": dict(low), "max": dict(high)}
         likely = Sizes(analysis).likely.items()
-        # What nobody asks for stays where it is likely: a range around that has sizes which are refused.
+        # Names that the request does not mention keep likely sizes: a range around those would contain rejected
+        # sizes.
         self.kept = {n: v for n, v in likely if not any(n in given for given in self.asked.values())}
         self.any = Sizes(analysis, self.kept)
         for given in self.asked.values():
@@ -152,13 +155,13 @@ class _Corners:
                         f"{smaller} {name} = {size} is greater than {larger} {name} = {self.asked[larger][name]}"
                     )
         self.engine = Engine(analysis._solved.rlimit)
-        #: conditions that usual sizes satisfy, such as total_seq == past_seq + seq
+        #: conditions that typical sizes satisfy, such as total_seq == past_seq + seq
         self.scope: tuple[Cond, ...] = analysis.contract.usual.whole.equal
 
     # ------------------------------------------------------------------ the three corners
 
     def opt(self) -> dict[str, int]:
-        """Accepted optimum: requested sizes, the others as close to 1 as possible."""
+        """Return the accepted optimum: requested sizes, the others as close to 1 as possible."""
         lows, highs = self.asked["min"], self.asked["max"]
         start = {n: min(max(1, lows.get(n, 0)), highs.get(n, 1)) for n in self.any.names}
         found = self._nearest("opt", start, lows, highs)
@@ -167,19 +170,23 @@ class _Corners:
         return found
 
     def min(self, usual: SizesByName) -> dict[str, int]:
-        """Accepted minimum, at most `usual`; a cache is empty if it may be."""
+        """Return the accepted minimum, at most `usual`; a cache is empty if it may be."""
         caches = self.analysis.contract.usual.may_be_empty if self.empty_cache else ()
         start = {n: 0 if n in caches else min(1, size) for n, size in usual.items()}
         return self._nearest("min", start, {}, usual)
 
     def max(self, usual: SizesByName) -> dict[str, int]:
-        """Accepted maximum, at least `usual`."""
+        """Return the accepted maximum, at least `usual`."""
         return self._nearest("max", usual, usual, {})
 
     def _nearest(
         self, corner: str, start: SizesByName, lows: SizesByName, highs: SizesByName
     ) -> dict[str, int]:
-        """Accepted sizes close to `start` within these bounds, or the smallest ones. Raises `NoProfile`."""
+        """Return the accepted sizes close to `start` within these bounds, or the smallest ones.
+
+        Raises:
+            NoProfile: If there are none.
+        """
         asked = self.asked[corner]
         fixed = {**self.kept, **asked}
         free = [n for n in self.any.names if n not in fixed and n not in self.any.fixed]
@@ -198,8 +205,9 @@ class _Corners:
         raise NoProfile(corner, asked, self._broken(bounds) or self.any.broken({**start, **fixed}))
 
     def _broken(self, bounds: list[Cond]) -> list[str]:
-        """A minimal set of contract terms that exclude all sizes within bounds, as text. Empty if unsatisfiability is
-        not proved.
+        """Return a minimal set of contract conditions that exclude all sizes within bounds.
+
+        It is empty if unsatisfiability is not proved.
         """
         terms = [*self.analysis.contract.terms, *self.analysis.contract.assumed]
         sizes = [c for c in self.any.contract if c not in {t.cond for t in terms}]
@@ -214,13 +222,14 @@ class _Corners:
     # ------------------------------------------------------------------ several profiles
 
     def split(self, least: SizesByName, usual: SizesByName) -> list[Profile]:
-        """Several profiles that start at the minimum, one for each symbol with a maximum. In each, one name has its
-        maximum, then the others theirs.
+        """Return profiles that start at the minimum, one for each symbol with a maximum.
+
+        In each, one name has its maximum, then the others theirs.
         """
         tops = {n: v for n, v in self.asked["max"].items() if n not in self.any.fixed}
         others = {n: v for n, v in usual.items() if n not in tops and n not in self.any.fixed}
         bounds = self._within([*tops, *others], least, tops) + self._exactly(self.any.fixed)
-        for name, size in others.items():  # they stay where they are, if they can
+        for name, size in others.items():  # the other names keep their optimum if possible
             stays = ge(self.analysis.symbols[name], size)
             if self.engine.satisfiable([*self.any.contract, *bounds, stays]).sat:
                 bounds.append(stays)
@@ -235,7 +244,7 @@ class _Corners:
         return found
 
     def _between(self, near: SizesByName, least: SizesByName, greatest: SizesByName) -> dict[str, int]:
-        """Accepted sizes close to `near` within a range; its maximum if there are none."""
+        """Return accepted sizes close to `near` within a range, or its maximum if there are none."""
         try:
             found = self.any.nearest(near)
         except NoSizes:
@@ -251,7 +260,7 @@ class _Corners:
         return self._within(sizes, sizes, sizes)
 
     def _extreme(self, bounds: list[Cond], order: Iterable[str], tops: SizesByName) -> dict[str, int] | None:
-        """Accepted sizes within bounds: each name in turn as large as possible if it is in `tops`, else as small."""
+        """Return accepted sizes within bounds: each name in turn as large as possible if it is in `tops`, or as small."""
         finder = self.analysis._solved.finder([*self.any.also, *self._exactly(self.any.fixed), *bounds])
         part: dict[str, int] = {}
         for name in order:
@@ -264,12 +273,14 @@ class _Corners:
     # ------------------------------------------------------------------ conditions within a range
 
     def profile(self, least: SizesByName, usual: SizesByName, greatest: SizesByName) -> Profile:
-        """A profile of these three accepted corners."""
+        """Return the profile of these three accepted corners."""
         inputs = _ranges(self.any, least, usual, greatest)
         return Profile(least, usual, greatest, inputs, tuple(self._conditions(least, greatest)))
 
     def _conditions(self, least: SizesByName, greatest: SizesByName) -> Iterator[str]:
-        """Contract terms that some sizes within the ranges violate, in their usual form if the ranges are in its scope."""
+        """Return contract conditions that some sizes within the ranges violate, simplified if the ranges are in its
+        scope.
+        """
         symbols = self.analysis.symbols
         box = [c for n in self.any.names for c in (ge(symbols[n], least[n]), le(symbols[n], greatest[n]))]
         contract = self.analysis.contract
@@ -282,12 +293,12 @@ class _Corners:
 
 
 def point_profile(analysis: Analysis, sizes: SizesByName) -> Profile:
-    """A profile with a single accepted size per symbol."""
+    """Return a profile with a single accepted size per symbol."""
     return Profile(sizes, sizes, sizes, _ranges(Sizes(analysis), sizes, sizes, sizes), ())
 
 
 def _ranges(question: Sizes, *corners: SizesByName) -> dict[str, Range]:
-    """Range of shapes of each dynamic input."""
+    """Return the range of shapes of each dynamic input."""
     shapes = [question.shapes(sizes) or {} for sizes in corners]
     found = {}
     for name, known in question.analysis.inputs.items():

@@ -1,6 +1,6 @@
-"""`Sizes`: finds accepted input sizes: the nearest to given ones, usual ones, edge cases.
+"""`Sizes`, the search for accepted input sizes: nearest to given ones, typical ones, edge cases.
 
-Whatever is returned was asked of `Analysis.check_inputs` first. Candidates come from small moves, then from the solver.
+Every result is confirmed by `Analysis.check_inputs`. Candidates come from small moves, then from the solver.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ if TYPE_CHECKING:
 
 
 class NoSizes(ValueError):
-    """Raised if no accepted sizes are found; the message has the violated conditions."""
+    """Raised if no accepted sizes are found; the message has the broken conditions."""
 
 
 class Sizes:
-    """Finds and tests accepted sizes of one model.
+    """Search for accepted sizes of one model.
 
     Args:
-        analysis: of the model.
-        fixed: sizes that stay as they are.
-        least: what is near to sizes is none below this, unless the sizes themselves are.
-        also: conditions that sizes must satisfy beside the contract.
+        analysis: Analysis of the model.
+        fixed: Sizes that must not change.
+        least: Minimum size near the requested ones, unless these are smaller.
+        also: Conditions that sizes must satisfy in addition to the contract.
 
     Raises:
-        NoSizes: no sizes run at all, an input is no tensor, or its rank is not known.
-        ValueError: a fixed name is none of the model's.
+        NoSizes: If no sizes run at all, or an input is not a tensor of known rank.
+        ValueError: If a fixed name is unknown.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Sizes:
         self.analysis, self.least, self.also = analysis, least, tuple(also)
         self.names = tuple(analysis.symbols)
         certain = {n: v for n, v in analysis._solved.fixed_sizes.items() if n in analysis.symbols}
-        #: sizes that names have if an assumption holds: where the search begins, no more
+        #: sizes under an assumption, used only as the start of the search
         self.likely = {n: v for n, v in analysis.bindings.items() if n not in certain}
         self.fixed = {**certain, **(fixed or {})}
         self.known(fixed or {})
@@ -62,13 +62,13 @@ class Sizes:
             raise NoSizes(analysis._solved.nothing_runs)
         for name, known in analysis.inputs.items():
             if not isinstance(known, Tensor) or name not in analysis.shapes:
-                raise NoSizes(f"input {name} is not a tensor of known rank: give its value yourself")
+                raise NoSizes(f"input {name} is not a tensor of known rank; provide its value yourself")
 
     @classmethod
     def usual(
         cls, analysis: Analysis, fixed: Mapping[str, int] | None = None, *, also: Iterable[Cond] = ()
     ) -> Sizes:
-        """Return a question for usual sizes: those in the scope of the contract if there are any, not empty if possible."""
+        """Return a search for typical sizes: those in the scope of the contract if there are any, not empty if possible."""
         also = tuple(also)
         scope = analysis.contract.usual.whole.conds
         for conds, least in dict.fromkeys((((*also, *scope), 1), (also, 1), (also, 0))):
@@ -79,7 +79,7 @@ class Sizes:
         return question
 
     def known(self, names: Iterable[str]) -> None:
-        """Raises `ValueError` for a name that the model lacks."""
+        """Raise `ValueError` for unknown names."""
         for name in names:
             if name not in self.names:
                 raise ValueError(f"no input of the model has a dim named {name!r}{meant(name, self.names)}")
@@ -87,11 +87,11 @@ class Sizes:
     # ------------------------------------------------------------------ accepted or not
 
     def shapes(self, sizes: Mapping[str, int]) -> dict[str, tuple[int, ...]] | None:
-        """The shapes of all inputs at these sizes; None if a declared expression has no legal value."""
+        """Return the shapes of all inputs at these sizes, or None if a declared expression has no valid value."""
         return _shapes(self.analysis, sizes)
 
     def accepted(self, sizes: Mapping[str, int]) -> bool:
-        """True if the model accepts inputs of these sizes."""
+        """Return True if the model accepts inputs of these sizes."""
         return self._finder.accepts({n: sizes[n] for n in self.names})
 
     @cached_property
@@ -104,7 +104,7 @@ class Sizes:
         return finder
 
     def can_be_tried(self, sizes: Mapping[str, int]) -> bool:
-        """True if a run at these sizes has no tensor too large, and no size of 0 that may make it fail."""
+        """Return True if a run at these sizes has no tensor too large, and no size of 0 that may make it fail."""
         shapes = self.shapes(sizes) or {}
         if sum(prod(s) for s in shapes.values()) > MAX_ELEMENTS:
             return False
@@ -114,17 +114,17 @@ class Sizes:
         if any(divisor.evaluate(sizes) == 0 for divisor in self._divisors):
             return False
         if 0 in sizes.values() and self.analysis.contract.internal and self._is_open(sizes):
-            return False  # what is computed from sizes of 0 in floats, such as ratios of them, is no size
+            return False  # float arithmetic on zero sizes (0/0) gives NaN, which is not a valid size
         return all(prod(all_shapes.get(name, (1,))) for name in self._never_empty)
 
     def _is_open(self, sizes: Mapping[str, int]) -> bool:
-        """True if acceptance of these sizes depends on more than the contract, or they are rejected."""
+        """Return True if acceptance of these sizes depends on more than the contract, or they are rejected."""
         bound = self.analysis._solved.again(bind={**self.analysis._solved.request.bind, **sizes})
         return bound.stuck or bound.contract.impossible or bool(bound.contract.internal)
 
     @cached_property
     def _changing(self) -> tuple[str, ...]:
-        """Tensors whose shape depends on symbols."""
+        """Return the tensors whose shape depends on symbols."""
         return tuple(n for n, shape in self.analysis.shapes.items() if any(d.terms for d in shape))
 
     @cached_property
@@ -137,8 +137,9 @@ class Sizes:
 
     @cached_property
     def _divisors(self) -> tuple[Dim, ...]:
-        """Divisors in a Reshape by onnxruntime, which must not be 0. It treats a target entry as -1 if the
-        entry is neither a number nor the size of its axis.
+        """Return divisors in a Reshape by onnxruntime, which must not be 0.
+
+        onnxruntime treats a target entry as -1 if it is neither a number nor the size of its axis.
         """
         found: list[Dim] = []
         for node in self.analysis.model.graph.nodes:
@@ -157,13 +158,13 @@ class Sizes:
 
     @cached_property
     def contract(self) -> tuple[Cond, ...]:
-        """Contract terms, assumptions and definitions of derived sizes, for the solver."""
+        """Contract conditions, assumptions, and definitions of derived sizes, for the solver."""
         contract = self.analysis.contract
         terms = [t.cond for t in (*contract.terms, *contract.assumed)]
         return (*terms, *(eq(symbol(name), dim) for name, dim in contract.derived), *self.also)
 
     def fits_all_branches(self, sizes: Mapping[str, int]) -> bool:
-        """True if every branch of the model can run at these sizes, regardless of data."""
+        """Return True if every branch of the model can run at these sizes, regardless of data."""
         return not any(cond.evaluate(sizes) is False for cond in self._guarded)
 
     @cached_property
@@ -172,7 +173,7 @@ class Sizes:
         return tuple(dict.fromkeys(c.cond for c in found))
 
     def broken(self, sizes: Mapping[str, int]) -> list[str]:
-        """Texts of the conditions that these sizes violate."""
+        """Return the conditions that these sizes violate, as strings."""
         terms = self.analysis.contract.broken(sizes)
         if terms:
             return _must_hold(terms)
@@ -181,17 +182,17 @@ class Sizes:
             return ["a declared size would be negative"]
         return [str(v) for v in self.analysis.check_inputs(shapes)]
 
-    # ------------------------------------------------------------------ the nearest ones
+    # ------------------------------------------------------------------ nearest sizes
 
     def nearest(self, wanted: Mapping[str, int], side: Side = "both") -> dict[str, int]:
-        """Return the accepted sizes closest to the wanted ones, as a person would choose them (see `SizeFinder.nearest`).
+        """Return the accepted sizes nearest to the given ones (see `SizeFinder.nearest`).
 
         Args:
-            wanted: Sizes by name; the others may be anything, and are as small as possible.
+            wanted: Sizes by name; the others are unconstrained, and as small as possible.
             side: Whether sizes may only grow (`above`), only shrink (`below`), or both.
 
         Raises:
-            NoSizes: none were found.
+            NoSizes: If none were found.
         """
         start = self._start(wanted)
         moved = {
@@ -206,7 +207,7 @@ class Sizes:
         found = self._finder.completed({**wanted, **self.fixed}, self.likely)
         found = found or self._finder.nearest({**self.likely, **wanted, **self.fixed}, side)
         if found is None:
-            alone = self.analysis.contract.broken(self.fixed)  # whatever the others are
+            alone = self.analysis.contract.broken(self.fixed)  # for any sizes of the others
             reasons = "; ".join((_must_hold(alone) or self.broken(start))[:3])
             where = (
                 f"have {sizes_text(self.fixed)}" if alone else f"were found near {sizes_text(start) or 'any'}"
@@ -215,23 +216,23 @@ class Sizes:
         return found
 
     def _start(self, wanted: Mapping[str, int]) -> dict[str, int]:
-        """Start values for all symbols: fixed, wanted, or usual ones."""
+        """Return start values for all symbols: fixed, given, or typical ones."""
         return {n: self.fixed.get(n, wanted.get(n, self.likely.get(n, 1))) for n in self.names}
 
     def _elsewhere(self, wanted: Mapping[str, int]) -> dict[str, int]:
-        """Fixed sizes that differ from the wanted ones."""
+        """Return the fixed sizes that differ from the given ones."""
         return {n: self.fixed[n] for n, size in wanted.items() if self.fixed.get(n, size) != size}
 
     def completed(self, wanted: Mapping[str, int]) -> dict[str, int] | None:
-        """Accepted sizes that include the wanted ones, the others as small as possible; None if not found."""
+        """Return accepted sizes that include the given ones, the others as small as possible, or None if not found."""
         if self._elsewhere(wanted):
             return None
         return self._finder.completed({**wanted, **self.fixed}, self.likely)
 
-    # ------------------------------------------------------------------ draws
+    # ------------------------------------------------------------------ samples
 
     def preferred(self) -> dict[str, int]:
-        """Return the accepted sizes that a person would try first: one item, images of 224, short sequences.
+        """Return typical accepted sizes: batch size 1, images of 224, short sequences.
 
         Raises:
             NoSizes: If none were found.
@@ -266,7 +267,7 @@ class Sizes:
         return found
 
     def _first_try(self) -> dict[str, int]:
-        """A size to try for each name, by its axis: of a batch, of an image, or of a sequence."""
+        """Return a size to try for each name, depending on its axis: batch, image, or sequence."""
         length, side = PREFERRED
         shapes = [list(_declared(self.analysis, name)) for name in self.analysis.inputs]
         first = {shape[0].name for shape in shapes if len(shape) > 1}
@@ -277,7 +278,7 @@ class Sizes:
         return {n: 1 if n in batch else side if n in tall else length for n in self.names}
 
     def _is_image(self, shape: Sequence[Dim]) -> bool:
-        """True if a shape has few channels, or several sizes besides the batch that may vary."""
+        """Return True if a shape has few channels, or several sizes other than the batch that may vary."""
         if len(shape) < len("NCHW"):
             return False
         caches = self.analysis.contract.usual.may_be_empty
@@ -287,12 +288,14 @@ class Sizes:
 
     @cached_property
     def batch(self) -> frozenset[str]:
-        """Names of the number of items of a batch."""
+        """Names of batch sizes."""
         return frozenset(n for n, size in self._first_try().items() if size == 1)
 
     def drawn(self, rng: random.Random) -> dict[str, int]:
-        """Accepted sizes close to randomly drawn usual sizes. Raises `NoSizes` when none are found that are small
-        enough to run.
+        """Return accepted sizes close to random typical sizes.
+
+        Raises:
+            NoSizes: If none are found that are small enough to run.
         """
         refused: NoSizes | None = None
         second_best: dict[str, int] | None = None
@@ -316,8 +319,9 @@ class Sizes:
         raise refused or NoSizes("the sizes that the model accepts are too large to try")
 
     def edges(self, rng: random.Random) -> Iterator[dict[str, int]]:
-        """Accepted sizes at the bounds of the contract. These are the least, and each size at 0, 1, its minimum and
-        maximum with the others usual.
+        """Yield accepted sizes at the bounds of the contract.
+
+        These are the minimum, and each size at 0, 1, its minimum, and its maximum with the others typical.
         """
         seen: set[tuple[int, ...]] = set()
 

@@ -1,6 +1,6 @@
 """Uses of integer inputs (indices, lengths, axes, sizes), and the value ranges they imply.
 
-A range is in the symbols of the model. An input that nothing is known of is filled with 0 and 1, and reported.
+A range is over the model's symbols. An input without known uses is filled with 0 and 1, and reported.
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """A node's use of an integer input: accepted range and purpose. The range is `low` to `highs` (inclusive, in the
-    model's symbols). `highs` has one bound, or one per column along the last axis.
+    """Use of an integer input by a node: valid range and purpose.
+
+    The range is `low` to `highs` (inclusive, over the model's symbols). `highs` has one bound, or one per column
+    along the last axis.
     """
 
     low: Dim
@@ -37,38 +39,41 @@ class Use:
 
     @property
     def high(self) -> Dim:
-        """The largest accepted value (over all columns)."""
+        """The largest accepted value over all columns."""
         return minimum(*self.highs)
 
     def picked(self, rng: Random, count: int, known: Mapping[str, int]) -> Sequence[float] | None:
-        """A random list of elements that fit each other; None if elements are drawn one by one."""
+        """Return a random list of elements that are valid together, or None if elements are sampled one by one."""
         if self.reading is None or self.reading.pick is None:
             return None
         return self.reading.pick(rng, self.attributes, [_sizes(s, known) for s in self.shapes], count)
 
 
 def uses_of_inputs(analysis: Analysis) -> dict[str, list[Use]]:
-    """Uses of the integers of each input of the main graph, in graph order."""
+    """Return uses of the graph inputs' integer values, in graph order."""
     readers = _Readers(analysis)
     return {name: list(readers.uses(name)) for name in analysis.inputs}
 
 
 def deciding_inputs(analysis: Analysis) -> list[str]:
-    """Inputs of the main graph whose elements determine sizes, positions excluded. Arithmetic on small tensors is followed,
-    also through floats.
+    """Return graph inputs whose elements determine sizes, except positions.
+
+    Arithmetic on small tensors is tracked, also through floats.
     """
     readers = _Readers(analysis)
     return [name for name in analysis.inputs if readers.decides(name)]
 
 
 def unread_inputs(analysis: Analysis) -> list[str]:
-    """Unused inputs of the main graph."""
+    """Return unused inputs of the main graph."""
     read = {*_Readers(analysis).by_tensor, *(name for name, _ in analysis.model.graph.outputs)}
     return [name for name in analysis.inputs if name not in read]
 
 
 def uses_of_computed(analysis: Analysis) -> Iterator[tuple[str, Use]]:
-    """Computed tensors that are used as indices, with the use. Stored tensors and inputs passed on are excluded."""
+    """Return computed tensors that are used as indices, with their use. Stored tensors and inputs passed on are
+    excluded.
+    """
     readers = _Readers(analysis)
     graph = analysis.model.graph
     constants = {node.outputs[0] for node in graph.nodes if node.is_constant}
@@ -90,7 +95,7 @@ def _sizes(shape: Shape | None, known: Mapping[str, int]) -> tuple[int, ...] | N
 
 
 class _Readers:
-    """For each tensor, the nodes that read it, in subgraphs too."""
+    """Nodes that read each tensor, including those in subgraphs."""
 
     def __init__(self, analysis: Analysis) -> None:
         self.shapes = analysis.shapes
@@ -105,7 +110,7 @@ class _Readers:
                     )
 
     def uses(self, tensor: str) -> Iterator[Use]:
-        """Uses of a tensor's elements, also after reshapes and the like."""
+        """Return the uses of a tensor's elements, also after reshapes and similar nodes."""
         for name in self.passed_on(tensor):
             for node, position, prefix in self.by_tensor.get(name, ()):
                 use = self.use(node, position, prefix)
@@ -113,7 +118,7 @@ class _Readers:
                     yield use
 
     def passed_on(self, tensor: str) -> Iterator[str]:
-        """Full names of a tensor and of tensors that have its elements."""
+        """Return the full names of a tensor and of all tensors with the same elements."""
         waiting, seen = [tensor], {tensor}
         for _ in range(MAX_STEPS):
             if not waiting:
@@ -128,7 +133,7 @@ class _Readers:
                             waiting.append(prefix + name)
 
     def decides(self, tensor: str) -> bool:
-        """True if the elements of a tensor determine sizes, directly or through other nodes."""
+        """Return True if the elements of a tensor determine sizes, directly or through other nodes."""
         waiting, seen = [tensor], {tensor}
         for _ in range(MAX_STEPS):
             if not waiting:
@@ -153,7 +158,7 @@ class _Readers:
         return shape is not None and len(shape) < 2
 
     def use(self, node: Node, position: int, prefix: str) -> Use | None:
-        """The use of integer input number `position` by a node, or None. None if it does not use them."""
+        """Return the use of integer input number `position` by a node, or None if it does not use the elements."""
         rule = self._rule(node)
         reading = rule.reads.get(position) if rule is not None and rule.reads is not None else None
         if reading is None:
@@ -179,7 +184,7 @@ class _Readers:
 def _nodes(
     graph: Graph, prefix: str, outside: Mapping[str, str]
 ) -> Iterator[tuple[Node, str, Mapping[str, str]]]:
-    """All nodes, with the prefix of their scope and the full names of outer tensors."""
+    """Yield all nodes, with the prefix of their scope and the full names of outer tensors."""
     yield from ((node, prefix, outside) for node in graph.nodes)
     for node in graph.nodes:
         for name, inner in node.subgraphs:

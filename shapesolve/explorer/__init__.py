@@ -1,1 +1,1 @@
-"""The interactive page of an analysis: its tables, server, and notebook widget; `frontend` holds the TypeScript."""
+"""Interactive page of an analysis: its tables, server, and notebook widget; `frontend` has the TypeScript code."""

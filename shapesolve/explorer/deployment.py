@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 
 
 def sample_sizes(analysis: Analysis) -> dict[str, int]:
-    """A size per input dim name at which the model runs, small if possible. They satisfy the contract if suitable sizes
-    were found.
+    """Return a size per input dim at which the model runs, small if possible.
+
+    The sizes satisfy the contract if suitable ones were found.
     """
     names = list(analysis.symbols)
     usual = distinct(names)
@@ -47,7 +48,7 @@ def sample_sizes(analysis: Analysis) -> dict[str, int]:
         if found is not None:
             return {n: found.get(n, usual[n]) for n in names}
     kept: dict[str, int] = {}
-    for name in names[:MAX_DRAWN]:  # as many usual sizes as some accepted sizes have
+    for name in names[:MAX_DRAWN]:  # keep as many typical sizes as accepted sizes allow
         if analysis._solved.completed({**kept, name: usual[name]}) is not None:
             kept[name] = usual[name]
     return analysis._solved.completed(kept) or usual
@@ -55,8 +56,9 @@ def sample_sizes(analysis: Analysis) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """Accepted sizes of one symbol, and of a second one that grows with it. An example is ``total``, which follows
-    ``past + seq``. Other names keep the example sizes.
+    """Accepted sizes of one symbol, and of a second one that grows with it.
+
+    For example, ``total`` follows ``past + seq``. Other names keep their example sizes.
     """
 
     name: str
@@ -67,14 +69,15 @@ class Growth:
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """Accepted sizes, profiles and cost of a model, for the explorer.
+    """Accepted sizes, profiles, and cost of a model, for the explorer.
 
     Attributes:
-        names: of the sizes that may be chosen.
-        usual: example sizes of these.
-        sizes: the smallest accepted ones, in order; `profiles`: from the least to some times the example sizes.
-        ways: how each of the names may grow.
-        cost: what a run costs, in symbols.
+        names: Names of the sizes that may be chosen.
+        usual: Example sizes of these names.
+        sizes: Smallest accepted sizes, in order.
+        profiles: Ranges from the minimum to a multiple of the example sizes.
+        ways: Growth of each name.
+        cost: Symbolic cost of a run.
     """
 
     names: tuple[str, ...]
@@ -86,7 +89,7 @@ class Deployment:
 
 
 def deployment_of(analysis: Analysis) -> Deployment | None:
-    """The `Deployment` of a model; None if it runs at no sizes."""
+    """Return the `Deployment` of a model, or None if it does not run at any size."""
     if analysis.conflicts:
         return None
     names = tuple(name for name in analysis.symbols if name not in analysis._solved.fixed_sizes)
@@ -117,7 +120,7 @@ def _profiles(analysis: Analysis, usual: Mapping[str, int]) -> tuple[Profile, ..
 
 
 def _growth(analysis: Analysis, name: str, usual: Mapping[str, int]) -> Growth:
-    """Accepted sizes of a symbol; with a second symbol if the contract ties both."""
+    """Return the accepted sizes of a symbol, with a second symbol if the contract ties both."""
     end = max(GROWTH * usual[name], 64)
     tried = sorted({1 + (end - 1) * k // 64 for k in range(65)})
     terms = (t.cond.free for t in analysis.contract.terms if name in t.cond.free)
@@ -136,7 +139,7 @@ def _growth(analysis: Analysis, name: str, usual: Mapping[str, int]) -> Growth:
 def _accepted(
     analysis: Analysis, name: str, follows: str | None, usual: Mapping[str, int], tried: Sequence[int]
 ) -> Iterator[tuple[int, dict[str, int]]]:
-    """Accepted ones of the tried sizes, with the size of the second symbol. The others are as usual."""
+    """Return the accepted ones of the tried sizes, with the size of the second symbol. Others keep their example sizes."""
     solved = analysis._solved
     kept = {n: size for n, size in usual.items() if n not in (name, follows)}
     conds = [c.subs(kept) for c in solved.accepted.conds if has_value(c)] if follows is not None else []
@@ -154,7 +157,7 @@ def _accepted(
 
 
 def deployment_data(analysis: Analysis, expressions: Expressions) -> dict[str, Any] | None:
-    """The `Deployment` as data for the explorer, expressions as row numbers."""
+    """Return the `Deployment` as data for the explorer, with expressions as row numbers."""
     found = deployment_of(analysis)
     if found is None:
         return None

@@ -1,18 +1,18 @@
-"""Encodes dims and conditions as a table that the explorer evaluates.
+"""Table of dims and conditions that the explorer evaluates.
 
-Every row refers to earlier rows only, so that one pass over the table gives all values. A row is a list that
+Every row refers only to earlier rows, so that one pass over the table computes all values. A row is a list that
 starts with its kind:
 
     ["s", i]                 symbol number i
     ["+", c, [k, row, ...]]  c plus terms: the integer k times the product of rows (any number of terms)
-    ["/", row, row]          floor division; no value when the divisor is 0
+    ["/", row, row]          floor division; no value if the divisor is 0
     ["p", row]               max(row, 0)
-    ["b", row, ...]          broadcast: the first that is not 1, else 1
+    ["b", row, ...]          broadcast: the first that is not 1, or 1
     ["?", cond, row, row]    choice
     ["==", row] ["!=", row] [">=", row]   relation with 0
-    ["and", cond, ...] ["or", cond, ...]  with Kleene's truth for parts without a value
+    ["and", cond, ...] ["or", cond, ...]  Kleene logic for operands without a value
 
-Integers outside the range that JavaScript's numbers hold exactly are written as decimal text.
+Integers that JavaScript numbers cannot represent exactly are written as decimal strings.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _KINDS = {"//": "/", "pos": "p", "broadcast": "b", "ite": "?"}
 
 
 class Expressions:
-    """Builds the expression table; equal expressions share a row.
+    """Builder of the expression table; equal expressions share a row.
 
-    ``rows`` is the table, ``texts`` what people read in place of a row (only of those that were asked for),
-    ``forms`` the rows that are read in place of others, ``symbols`` the names by number.
+    ``rows`` is the table, ``texts`` the displayed string of a row (only of requested rows), ``forms`` the rows
+    displayed in place of others, ``symbols`` the names by number.
     """
 
     def __init__(self) -> None:
@@ -43,7 +43,7 @@ class Expressions:
         self._numbers: dict[Part, int] = {}
 
     def shown(self, part: Dim | Cond, form: Dim | None = None) -> int:
-        """Row number of an expression that is displayed, so that its text is stored. `form` is an alternative form to
+        """Return the row number of a displayed expression, and store its string. `form` is an alternative form to
         display.
         """
         number = self.number(part)
@@ -54,7 +54,7 @@ class Expressions:
         return number
 
     def number(self, part: Part) -> int:
-        """Row number of an expression; operands precede it."""
+        """Return the row number of an expression; operands precede it."""
         found = self._numbers.get(part)
         if found is not None:
             return found
@@ -91,5 +91,5 @@ def _parts(part: Part) -> list[Part]:
 
 
 def _exact(value: int) -> int | str:
-    # JavaScript's numbers are exact below
+    # bound below which JavaScript numbers are exact
     return value if -(2**53) < value < 2**53 else str(value)

@@ -1,7 +1,7 @@
 """Notebook display of an analysis: sortable tables, and the explorer widget.
 
-The display needs nothing but a browser: no extra package, no network, no script. Sorting and filtering are
-done by a small script where the front end runs scripts; the tables read well without it.
+The display needs only a browser: no extra package, network, or script. If the front end runs scripts, a small one
+sorts and filters the tables; they are readable without it.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from ..deploy.profiles import Profile
     from ..explain.finding import Finding
 
-#: most rows of the table of all tensors; the text says when there are more
+#: max. rows in the table of all tensors; a note says if there are more
 _CODE = re.compile(r"`([^`]+)`")
 _ids = count()
 
 
 def render_notebook(analysis: Analysis) -> str:
-    """HTML tables of inputs, outputs, contract, findings and tensors."""
+    """Return HTML tables of inputs, outputs, contract, findings, and tensors."""
     model = analysis.model
     name = model_name(analysis)
     outputs = [n for n, _ in model.graph.outputs]
@@ -53,10 +53,10 @@ def render_notebook(analysis: Analysis) -> str:
 
 
 def explore(analysis: Analysis, height: int = 640) -> Any:
-    """The explorer as a notebook widget (Jupyter, VS Code, Colab, marimo).
+    """Return the explorer as a notebook widget (Jupyter, VS Code, Colab, marimo).
 
-    Needs the extra ``notebook`` (anywidget). Without it this is a `PlainExplorer`, which prints what to
-    install and the text report.
+    This requires the extra ``notebook`` (anywidget). Without it, return a `PlainExplorer`, which shows installation
+    instructions and the text report.
     """
     try:
         from .notebook_widget import ExplorerWidget
@@ -68,7 +68,7 @@ def explore(analysis: Analysis, height: int = 640) -> Any:
 
 
 class PlainExplorer:
-    """The result of `explore` without anywidget: the tables, or the text report."""
+    """Result of `explore` without anywidget: the tables, or the text report."""
 
     def __init__(self, analysis: Analysis) -> None:
         self.analysis = analysis
@@ -116,7 +116,7 @@ def _all_tensors(analysis: Analysis) -> str:
         if len(names) > MAX_ROWS
         else ""
     )
-    table = _table("", ("name", "type", "shape", "made by"), rows, sortable=True) + more
+    table = _table("", ("name", "type", "shape", "computed by"), rows, sortable=True) + more
     return f"<details><summary>{_counted(len(names), 'computed tensor')}</summary>{table}</details>"
 
 
@@ -140,7 +140,7 @@ def _deployment(analysis: Analysis) -> str:
     heads = ("size", *(str(k + 1) for k in range(len(found.sizes))))
     sizes = [(n, *(str(s[n]) for s in found.sizes)) for n in found.names]
     parts = [
-        _table("Smallest sizes that run", heads, sizes, code=0) if found.sizes else "",
+        _table("Smallest accepted sizes", heads, sizes, code=0) if found.sizes else "",
         *(_profile(found.names, p) for p in found.profiles),
         _table(
             f"Cost at {_sizes(found.usual)}" if found.usual else "Cost",
@@ -162,7 +162,7 @@ def _profile(names: Iterable[str], profile: Profile) -> str:
     rows = [(n, str(profile.min[n]), str(profile.opt[n]), str(profile.max[n])) for n in names]
     kept = ", ".join(f"<code>{_text(c)}</code>" for c in profile.conditions)
     note = f"<p>Sizes between must keep {kept}.</p>" if kept else ""
-    return _table("Profile for a compiler", ("size", "min", "opt", "max"), rows, code=0) + note
+    return _table("Compiler profile", ("size", "min", "opt", "max"), rows, code=0) + note
 
 
 def _sizes(sizes: Mapping[str, int]) -> str:
@@ -212,7 +212,7 @@ def _text(text: str) -> str:
 
 
 def _prose(text: str) -> str:
-    """HTML of a text with parts in backticks as code."""
+    """Return HTML of a string, with parts in backticks as code."""
     return _CODE.sub(r"<code>\1</code>", _text(text))
 
 

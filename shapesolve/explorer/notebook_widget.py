@@ -21,7 +21,7 @@ export default { render };
 
 
 class ExplorerWidget(anywidget.AnyWidget):  # type: ignore[misc]
-    """The explorer widget; ``height`` is in pixels."""
+    """Explorer widget; ``height`` is in pixels."""
 
     _esm = asset("explorer.js") + _RENDER
     _css = asset("explorer.css")
@@ -32,5 +32,5 @@ class ExplorerWidget(anywidget.AnyWidget):  # type: ignore[misc]
         return f"<ExplorerWidget of {self.data['model']['name']}>"
 
     def _repr_html_(self) -> str:
-        """Fallback text for viewers without widgets."""
+        """Return fallback text for viewers without widgets."""
         return "<p>Interactive explorer: open this notebook in Jupyter to use it.</p>"

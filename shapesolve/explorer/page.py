@@ -1,4 +1,4 @@
-"""The HTML report: the explorer as one self-contained file."""
+"""HTML report: the explorer as one self-contained file."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ _START = (
 
 
 def render_html(analysis: Analysis, title: str = "") -> str:
-    """A self-contained HTML page with graph, shapes, contract and findings.
+    """Return a self-contained HTML page with graph, shapes, contract, and findings.
 
-    `title` is what the page calls the model (default: the name of its file).
+    `title` is the displayed name of the model (default: its file name).
 
-    All that comes from the model is in a block of JSON that the script turns into text nodes. A content
-    security policy lets only our own script run and nothing be loaded.
+    All data from the model is in a JSON block that the script turns into text nodes. A content security policy allows
+    only the bundled script to run, and no external resource to load.
     """
     data = explorer_data(analysis, title)
     script = asset("explorer.js") + _START
@@ -64,12 +64,12 @@ def render_html(analysis: Analysis, title: str = "") -> str:
 
 
 def script_json(data: Any) -> str:
-    """JSON safe to embed in a script element."""
+    """Return JSON that is safe to embed in a script element."""
     text = json.dumps(data, separators=(",", ":"), ensure_ascii=True)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 @cache
 def asset(name: str) -> str:
-    """The text of a file in ``static`` (built by ``frontend``)."""
+    """Return the contents of a file in ``static`` (built by ``frontend``)."""
     return (files(__package__) / "static" / name).read_text("utf-8")

@@ -1,9 +1,9 @@
-"""Builds the tree of name scopes by which the explorer folds a graph.
+"""Tree of name scopes by which the explorer folds a graph.
 
-Exporters write scopes into node names (``/layers.0/attn/MatMul``). Where they don't, the names of the weights
-that nodes read tell (``model.layers.0.attn.weight``): the nodes between two weights belong to what these have
-in common. Constants outside of all scopes go where they are read. What is still too long for one picture is cut into
-runs, what repeats (``layers.0``, ``layers.1``, …) shares one more scope, and a scope of one node is no scope.
+Exporters write scopes into node names (``/layers.0/attn/MatMul``). If they do not, scopes are derived from weight
+names (``model.layers.0.attn.weight``): the nodes between two weights belong to the scope that both share. Constants
+outside all scopes move to their readers' scope. A scope that is too long for one picture is cut into runs, repeated
+scopes (``layers.0``, ``layers.1``, …) share a parent scope, and a scope with one node is removed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .limits import ALIKE, MAX_LOOSE
 
 Path = tuple[str, ...]
 
-#: scopes side by side with names alike share one from this number on
+#: min. sibling scopes with similar names that share a parent scope
 NUMBER = re.compile(r"\d+")
 
 
@@ -27,8 +27,8 @@ NUMBER = re.compile(r"\d+")
 class Scoped:
     """Data of a node for the scope tree: full label, operator, operands.
 
-    ``hidden``: a constant, made of constants, or arithmetic on sizes, so that it is not in the picture at first;
-    ``reads``: the numbers of the nodes whose results it reads.
+    ``hidden``: True for a constant, a node computed from constants, or arithmetic on sizes, which the picture hides
+    at first; ``reads``: the numbers of the nodes whose results it reads.
     """
 
     label: str
@@ -40,7 +40,7 @@ class Scoped:
 
 @dataclass(slots=True)
 class Scopes:
-    """The scope tree: ``rows`` are (parent, name), -1 at the top; ``of`` is the scope of each node."""
+    """Scope tree: ``rows`` are (parent, name), with -1 as the root's parent; ``of`` is the scope of each node."""
 
     rows: list[tuple[int, str]] = field(default_factory=list)
     of: list[int] = field(default_factory=list)
@@ -54,7 +54,7 @@ class _Branch:
 
 
 def find_scopes(nodes: Sequence[Scoped]) -> Scopes:
-    """The scope tree of nodes in graph order."""
+    """Return the scope tree of nodes in graph order."""
     paths = [_path_of_label(n.label) for n in nodes]
     scoped = sum(len(p) > 0 for p in paths)
     if scoped < SCOPED * len(nodes):
@@ -82,7 +82,7 @@ def find_scopes(nodes: Sequence[Scoped]) -> Scopes:
 
 
 def _move_constants(nodes: Sequence[Scoped], paths: list[Path]) -> None:
-    """Moves constants without a scope into the scope that all their readers share."""
+    """Move constants without a scope into the scope that all their readers share."""
     shared: dict[int, Path] = {}
     for i in reversed(range(len(nodes))):
         if nodes[i].hidden and not paths[i]:
@@ -92,7 +92,7 @@ def _move_constants(nodes: Sequence[Scoped], paths: list[Path]) -> None:
 
 
 def _dissolve_single(root: _Branch, nodes: Sequence[Scoped]) -> None:
-    """Removes scopes that show a single node; their members move to the parent."""
+    """Remove scopes that show a single node; their members move to the parent."""
     order = [root]
     for branch in order:
         order += branch.children.values()
@@ -107,7 +107,7 @@ def _dissolve_single(root: _Branch, nodes: Sequence[Scoped]) -> None:
 
 
 def _members(branch: _Branch) -> list[int]:
-    """Indices of the nodes in a scope and in all scopes inside it."""
+    """Return the indices of the nodes in a scope and its descendants."""
     found = list(branch.members)
     for child in branch.children.values():
         found += _members(child)
@@ -115,7 +115,7 @@ def _members(branch: _Branch) -> list[int]:
 
 
 def _grouped(children: dict[str, _Branch]) -> list[_Branch]:
-    """Sibling scopes, many with similar names combined under one name: ``layers.0-31``."""
+    """Return sibling scopes, with groups of similar names combined under one name: ``layers.0-31``."""
     alike: dict[str, list[_Branch]] = {}
     for name, child in children.items():
         alike.setdefault(NUMBER.sub("#", name), []).append(child)
@@ -138,7 +138,7 @@ def _span(template: str, group: Sequence[_Branch]) -> str:
 
 
 def _merged(branch: _Branch) -> _Branch:
-    """A scope merged with its only child: ``m/model``."""
+    """Return a scope merged with its only child: ``m/model``."""
     while not branch.members and len(branch.children) == 1:
         (child,) = branch.children.values()
         branch = _Branch(f"{branch.name}/{child.name}", child.members, child.children)
@@ -146,7 +146,7 @@ def _merged(branch: _Branch) -> _Branch:
 
 
 def _place(branch: _Branch, number: int, nodes: Sequence[Scoped], scopes: Scopes) -> None:
-    """Assigns nodes to a scope, split into parts if there are too many for one picture."""
+    """Assign nodes to a scope, split into parts if there are too many for one picture."""
     members = branch.members
     if sum(not nodes[i].hidden for i in members) <= MAX_LOOSE:
         for i in members:
@@ -159,7 +159,7 @@ def _place(branch: _Branch, number: int, nodes: Sequence[Scoped], scopes: Scopes
 
 
 def _runs(members: list[int], nodes: Sequence[Scoped]) -> list[list[int]]:
-    """Splits nodes in graph order into parts of limited size."""
+    """Split nodes in graph order into parts of limited size."""
     runs: list[list[int]] = [[]]
     shown = 0
     for i in members:
@@ -183,10 +183,8 @@ def _path_of_label(label: str) -> Path:
 
 
 def _paths_of_weights(nodes: Sequence[Scoped]) -> list[Path]:
-    """Scopes by weight names, for models whose node names have none."""
-    uses = Counter(
-        w for n in nodes for w in n.weights
-    )  # a shared weight says nothing of where its readers are
+    """Return scopes by weight names, for models without scopes in node names."""
+    uses = Counter(w for n in nodes for w in n.weights)  # the readers of a shared weight may be anywhere
     own = [next((p for w in n.weights if uses[w] == 1 and (p := _path_of_weight(w))), None) for n in nodes]
     after: list[Path] = []
     following: Path = ()
@@ -208,7 +206,7 @@ def _shared(a: Path, b: Path) -> Path:
 
 
 def _path_of_weight(name: str) -> Path | None:
-    """Scope path from a weight name: ``layers.0.attn.weight`` gives ``layers.0 / attn``."""
+    """Return the scope path of a weight name: ``layers.0.attn.weight`` gives ``layers.0 / attn``."""
     parts: list[str] = []
     for word, numbers in groupby(name.split(".")[:-1], key=str.isdigit):
         text = list(numbers)

@@ -1,9 +1,9 @@
 """Local web server that shows the explorer for models dropped onto its page.
 
-Who may ask is decided three times over. The server listens on the loopback address. A request must name that address as its
-host, so that no foreign name that leads here passes. And it must carry a token that only the printed address has; what is
-uploaded carries it in a header, which a page of another site can't set. What is dropped is kept in a temporary folder, a few
-pages long.
+Access is checked three times. The server listens on the loopback address. A request must name that address as its
+host, so that a foreign name that resolves to it is rejected. And it must carry a token that only the printed address
+contains; uploads carry it in a header, which a page of another site cannot set. Uploaded files are kept in a
+temporary folder, up to a few pages' worth.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _PAGE = """<!doctype html>
 <input type="file" id="file" accept=".onnx">
 </label>
 <p id="said" role="status"></p>
-<p class="small">It is analyzed on this machine, and goes nowhere else. Weights in files of their own are not needed.</p>
+<p class="small">The file is analyzed on this machine and not sent anywhere else. External weight files are not needed.</p>
 </main>
 <script>{script}</script>
 </body>
@@ -74,10 +74,13 @@ class Refusal(Exception):
 
 
 class ExplorerServer(ThreadingHTTPServer):
-    """Shows the explorer for each file that is dropped onto its page.
+    """Server that shows the explorer for each file dropped onto its page.
 
-    `analyze` makes an analysis of a path; `port` 0 takes any that is free; `largest` bounds an uploaded file, in bytes.
-    Use it as a context: its files are gone at the end. Raises OSError where the port is taken.
+    `analyze` makes an analysis of a path; `port` 0 selects any free port; `largest` bounds an uploaded file, in
+    bytes. Use the server as a context manager, which deletes its files at the end.
+
+    Raises:
+        OSError: If the port is in use.
     """
 
     daemon_threads = True
@@ -106,7 +109,7 @@ class ExplorerServer(ThreadingHTTPServer):
         return f"http://{self.hosts[0]}/?token={self.token}"
 
     def add(self, file: Path) -> str:
-        """Analyzes a file and stores its page; returns the page's name. One at a time."""
+        """Analyze a file, store its page, and return the page's name. One file is analyzed at a time."""
         with self.working:
             page = secrets.token_hex(8)
             text = self.analyze(file).to_html()
@@ -118,39 +121,39 @@ class ExplorerServer(ThreadingHTTPServer):
             return page
 
     def server_close(self) -> None:
-        """Stops listening and removes uploaded files."""
+        """Stop listening and remove uploaded files."""
         super().server_close()
         self._folder.cleanup()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Ignores connections that break off."""
+        """Ignore interrupted connections."""
 
 
 class _Handler(BaseHTTPRequestHandler):
     server: ExplorerServer
     server_version, sys_version = "shapesolve", ""
-    timeout = 30  # seconds without a byte
+    timeout = 30  # seconds without data before a connection is closed
 
     def do_GET(self) -> None:
-        """Serves the upload page, or an explorer page."""
+        """Serve the upload page, or an explorer page."""
         self._serve(self._page)
 
     def do_POST(self) -> None:
-        """Analyzes an uploaded file; answers with the URL of its page, as JSON."""
+        """Analyze an uploaded file, and answer with the URL of its page as JSON."""
         self._serve(self._upload)
 
     def log_message(self, *_: Any) -> None:
-        """Logs nothing, as URLs contain the token."""
+        """Log nothing, because URLs contain the token."""
 
     def _serve(self, act: Callable[[], None]) -> None:
         try:
             if self.headers.get("Host") not in self.server.hosts:
-                raise Refusal(HTTPStatus.FORBIDDEN, "this server answers to its own address alone")
+                raise Refusal(HTTPStatus.FORBIDDEN, "this server only answers requests to its own address")
             if self.headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin"):
-                raise Refusal(HTTPStatus.FORBIDDEN, "this server answers to no other site")
+                raise Refusal(HTTPStatus.FORBIDDEN, "this server rejects requests from other sites")
             origin = self.headers.get("Origin")
             if origin is not None and origin not in [f"http://{host}" for host in self.server.hosts]:
-                raise Refusal(HTTPStatus.FORBIDDEN, "this server answers to no other site")
+                raise Refusal(HTTPStatus.FORBIDDEN, "this server rejects requests from other sites")
             act()
         except Refusal as refusal:
             self.close_connection = True
@@ -158,7 +161,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _need_token(self, given: str) -> None:
         if not hmac.compare_digest(given.encode("utf-8", "replace"), self.server.token.encode()):
-            raise Refusal(HTTPStatus.FORBIDDEN, "the token is missing: open the address that was printed")
+            raise Refusal(HTTPStatus.FORBIDDEN, "missing token; open the printed address")
 
     def _page(self) -> None:
         parts = urlsplit(self.path)
@@ -177,16 +180,16 @@ class _Handler(BaseHTTPRequestHandler):
             text = (self.server.folder / f"{parts.path[1:]}.html").read_text("utf-8")
             self._answer(HTTPStatus.OK, "text/html", text, "frame-ancestors 'none'")
         else:
-            raise Refusal(HTTPStatus.NOT_FOUND, "there is no such page (any more)")
+            raise Refusal(HTTPStatus.NOT_FOUND, "this page does not exist, or has expired")
 
     def _upload(self) -> None:
         self._need_token(self.headers.get(_TOKEN, ""))
         length = self.headers.get("Content-Length", "")
         if not re.fullmatch(r"[0-9]{1,15}", length):
-            raise Refusal(HTTPStatus.LENGTH_REQUIRED, "the size of the file is not given")
+            raise Refusal(HTTPStatus.LENGTH_REQUIRED, "the request has no file size")
         if int(length) > self.server.largest:
             most = self.server.largest / 1e6
-            raise Refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the file has more than {most:,.0f} MB")
+            raise Refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the file is larger than {most:,.0f} MB")
         with tempfile.TemporaryDirectory(dir=self.server.folder) as folder:
             file = Path(folder, _file_name(unquote(self.headers.get(_NAME, ""))))
             self._receive(file, int(length))
@@ -194,8 +197,10 @@ class _Handler(BaseHTTPRequestHandler):
                 page = self.server.add(file)
             except (ModelError, ValueError) as e:
                 raise Refusal(HTTPStatus.UNPROCESSABLE_ENTITY, str(e).replace(f"{folder}/", "")) from e
-            except Exception as e:  # the server goes on, whatever a model does
-                fault = f"shapesolve failed ({type(e).__name__}); `shapesolve check` on this file says more"
+            except Exception as e:  # a model must not stop the server
+                fault = (
+                    f"shapesolve failed ({type(e).__name__}); run `shapesolve check` on this file for details"
+                )
                 raise Refusal(HTTPStatus.INTERNAL_SERVER_ERROR, fault) from e
         answer = {"page": f"/{page}?token={self.server.token}"}
         self._answer(HTTPStatus.OK, "application/json", json.dumps(answer))
@@ -205,7 +210,7 @@ class _Handler(BaseHTTPRequestHandler):
             while length:
                 part = self.rfile.read(min(length, MAX_CHUNK))
                 if not part:
-                    raise Refusal(HTTPStatus.BAD_REQUEST, "the file broke off")
+                    raise Refusal(HTTPStatus.BAD_REQUEST, "the upload is incomplete")
                 out.write(part)
                 length -= len(part)
 
@@ -220,6 +225,6 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _file_name(given: str) -> str:
-    """A safe file name for an uploaded file."""
+    """Return a safe file name for an uploaded file."""
     name = _UNUSUAL.sub("_", given.replace("\\", "/").rpartition("/")[2]).lstrip(".")
     return name[-80:] or "model.onnx"

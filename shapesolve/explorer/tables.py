@@ -1,7 +1,7 @@
 """Data of the explorer page: tables that refer to each other by row number.
 
-The front end (``frontend``) folds, searches, evaluates and derives from these tables alone; nothing that
-comes from the model is ever markup or code there.
+The front end (``frontend``) folds, searches, evaluates, and derives from these tables alone; data from the model
+never becomes markup or code there.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 
 
 def attribute_texts(node: Node) -> list[tuple[str, str]]:
-    """Name and value of each attribute."""
+    """Return the name and value of each attribute."""
     return [(name, _clipped(_text(value))) for name, value in node.attributes.items()]
 
 
 def stored_text(stored: Any) -> str:
-    """Text of the elements of a small stored tensor; empty for others."""
+    """Return the elements of a small stored tensor as a string; empty for others."""
     if not isinstance(stored, Constant) or stored.numel > MAX_ELEMENTS:
         return ""
     try:
@@ -48,7 +48,7 @@ def stored_text(stored: Any) -> str:
 
 
 def model_rows(model: Model) -> list[tuple[str, str]]:
-    """Titles and texts of the model's metadata."""
+    """Return titles and strings of the model's metadata."""
     proto = model.proto
     opsets = ", ".join(f"{domain or 'ai.onnx'} {version}" for domain, version in model.opsets.items())
     producer = f"{proto.producer_name} {proto.producer_version}".strip()
@@ -103,14 +103,14 @@ def _clipped(text: str) -> str:
     return text if len(text) <= MAX_TEXT else f"{text[: MAX_TEXT - 1]}…"
 
 
-#: kinds of tensors and of nodes in the tables
+#: kinds of tensors and nodes in the tables
 COMPUTED, INPUT, STORED = range(3)
 OPERATOR, FOLDED, GRAPH_INPUT, GRAPH_OUTPUT, SHAPES = range(5)
 _WHOLE = (TensorProto.INT64, TensorProto.INT32, TensorProto.BOOL)
 
 
 def explorer_data(analysis: Analysis, title: str = "") -> dict[str, Any]:
-    """The tables of one analysis, as JSON data. `frontend/src/data.ts` has the types. `title` as for `render_html`."""
+    """Return the tables of one analysis as JSON data, typed in `frontend/src/data.ts`. `title` is as for `render_html`."""
     return _Tables(analysis).data(title)
 
 
@@ -147,7 +147,7 @@ class _Tables:
         requirements, constraints = self._constraints()
         equal = [[self._dim(d) for d in e.members] for e in analysis.equalities]
         return {
-            "format": 4,  # of `frontend/src/data.ts`
+            "format": 4,  # version of the types in `frontend/src/data.ts`
             "model": {
                 "name": title or (model.path.name if model.path else model.graph.name) or "model",
                 "nodes": len(model.graph.nodes),
@@ -242,21 +242,21 @@ class _Tables:
         self.data_read = {i: [self._tensor(name) for name in names] for i, names in self.as_data.items()}
 
     def _are_sizes(self, made: list[str]) -> bool:
-        """True if the elements of these tensors are known, as those of computed sizes are."""
+        """Return True if the elements of these tensors are known, such as computed sizes."""
         found = [self.analysis.values.get(name) for name in made if name]
         return bool(found) and all(v is not None and v.elems is not None for v in found)
 
     def _are_of_sizes(
         self, call: tuple[Node, str], reads: list[str], made: list[str], fixed: set[str], of_sizes: set[str]
     ) -> bool:
-        """True if these integer or boolean tensors depend on sizes only (positions, masks)."""
+        """Return True if these integer or boolean tensors depend only on sizes (positions, masks)."""
         whole = all(self.analysis.dtypes.get(name) in _WHOLE for name in made if name)
         read, rule = set(filter(None, reads)), self.analysis._solved.lowered.rule(*call)
         reads_sizes = rule is not None and rule.sizes
         return whole and (reads_sizes or (not read.isdisjoint(of_sizes) and read <= of_sizes | fixed))
 
     def _box_sizes(self, rows: list[list[Any]]) -> None:
-        """Moves arithmetic on sizes into a scope of its own, collapsed at first."""
+        """Move arithmetic on sizes into a separate scope, collapsed at first."""
         boxes: dict[int, int] = {}
         for row in rows:
             if row[5] == SHAPES:
@@ -266,14 +266,14 @@ class _Tables:
                 row[2] = boxes[row[2]]
 
     def _results(self, node: Node, label: str) -> list[str]:
-        """Outputs of a node's subgraphs, drawn as edges to the node."""
+        """Return outputs of a node's subgraphs, drawn as edges to the node."""
         names = [
             f"{label}/{attribute}/{name}" for attribute, graph in node.subgraphs for name, _ in graph.outputs
         ]
         return [n for n in names if n in self.walk.state.producers]
 
     def _source(self, name: str, prefix: str) -> str:
-        """The outer tensor behind an input of a subgraph, or the tensor itself."""
+        """Return the outer tensor of a subgraph's input, or the tensor itself."""
         full = self.analysis._solved.lowered.full_name(name, prefix)
         for _ in range(64):
             alias = self.walk.state.aliases.get(full)
@@ -283,7 +283,7 @@ class _Tables:
         return full
 
     def _ends(self, title: str, names: list[str], kind: int) -> list[list[Any]]:
-        """Nodes for the graph's inputs or outputs; many with similar names share a scope."""
+        """Return nodes for the graph's inputs or outputs; many with similar names share a scope."""
         alike = Counter(NUMBER.sub("#", n) for n in names)
         groups: dict[str, int] = {}
         rows: list[list[Any]] = []
@@ -341,7 +341,7 @@ class _Tables:
         return number
 
     def _dim(self, dim: Dim, form: Dim | None = None) -> int:
-        """Row number of a dim, shown in simplified form."""
+        """Return the row number of a dim, displayed in simplified form."""
         if form is None:
             form = self.simple.get(dim, dim)
         else:
@@ -351,7 +351,7 @@ class _Tables:
     # ------------------------------------------------------------------ sizes and conditions
 
     def _symbols(self) -> list[dict[str, Any]]:
-        """All symbols in expressions: those of inputs first, then generated ones."""
+        """Return all symbols in expressions: input symbols first, then generated ones."""
         analysis = self.analysis
         samples = sample_sizes(analysis)
         replaced = {n: self._dim(d) for n, d in analysis._solved.facts.substitution.items()}
@@ -389,13 +389,13 @@ class _Tables:
             "text": term.text,
             "row": self.expressions.number(
                 implies(all_of(term.given), term.cond)
-            ),  # outside of its scope it says nothing
+            ),  # it is meaningless outside its scope
             "nodes": self._numbers(term.nodes),
             "kind": why,
         }
 
     def _constraints(self) -> tuple[list[list[Any]], dict[int, list[list[str]]]]:
-        """Distinct requirements with their nodes, and the requirements of each node."""
+        """Return distinct requirements with their nodes, and the requirements of each node."""
         needed: dict[Cond, dict[int, None]] = {}
         stated: dict[int, dict[tuple[str, str, str], None]] = {}
         for c in self.analysis._solved.stated:

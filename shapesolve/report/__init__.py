@@ -1,1 +1,1 @@
-"""Reports of an analysis; one module per output format. The other rooms produce data, this one makes text."""
+"""Reports of an analysis, with one module per output format. All other packages produce data; this one formats it."""

@@ -1,8 +1,7 @@
 """Annotated models: shapes written back as value_info, with expressions as ``dim_param``.
 
-The original is never touched. Names that the author declared on graph inputs and outputs stay, since consumers
-match on them; inputs get names only where they have none. What is inside functions is left out: their bodies
-serve many calls.
+The original is never modified. Declared names of graph inputs and outputs stay, because consumers match on them; only
+unnamed input dims get names. Tensors inside functions are left out: a function body serves many calls.
 """
 
 from __future__ import annotations
@@ -26,47 +25,49 @@ from .json import contract_data, envelope
 if TYPE_CHECKING:
     from ..model import Graph
 
-#: policy for a shape that is declared already: keep it, replace it, replace what is less specific, or fail
-#: on disagreement
+#: policy for a declared shape: keep it, replace it, replace it if it is less specific, or fail on disagreement
 Policy = Literal["skip", "override", "refine", "strict"]
-#: metadata_props key that holds the contract as the document of ``shapesolve contract --format json``
+#: metadata_props key of the contract, stored as the document that ``shapesolve contract --format json`` prints
 CONTRACT_KEY = "shapesolve.contract"
-#: metadata_props key that holds definitions of generated names, ``name = expression`` per line
+#: metadata_props key of the definitions of generated names, one ``name = expression`` per line
 NAMES_KEY = "shapesolve.names"
 
 
 def annotate(model: Any, policy: Policy = "refine", *, contract: bool = False) -> onnx.ModelProto:
-    """A copy of the model with the inferred shapes.
+    """Return a copy of the model with the inferred shapes.
 
     Args:
-        model: an `Analysis`, or what `analyze` takes.
-        policy: as for `annotated`.
-        contract: also write the contract into the metadata, where `read_contract` finds it: under `CONTRACT_KEY`, as the JSON
-            document that ``shapesolve contract --format json`` prints.
+        model: An `Analysis`, or any model that `analyze` accepts.
+        policy: Treatment of declared shapes, as for `annotated`.
+        contract: Whether to write the contract into the metadata, where `read_contract` finds it: under
+            `CONTRACT_KEY`, as the JSON document that ``shapesolve contract --format json`` prints.
 
     Raises:
-        ValueError: as `annotated` does, or the model is larger than protobuf can hold.
+        ValueError: If `annotated` does, or if the model exceeds protobuf's size limit.
     """
     analysis = model if isinstance(model, Analysis) else analyze(model)
     return with_weights(annotated(analysis, policy, contract=contract), analysis.model)
 
 
-#: the end of a line of metadata in which line breaks are written as ``\\n``
+#: end of a metadata line whose line breaks are escaped as ``\\n``
 _FOLDED = "  # folded"
 
 
 def annotated(analysis: Analysis, policy: Policy = "refine", *, contract: bool = False) -> onnx.ModelProto:
-    """`annotate`, for an analyzed model whose weights were left in its file (see `model.saving`).
+    """Return a copy with the inferred shapes, for an analyzed model whose weights were not loaded (see `model.saving`).
 
-    Policies, where a tensor has a declared shape already: ``skip`` keeps it; ``override`` replaces it (on
-    outputs all but declared names); ``refine`` replaces the element type, and, dim by dim, what is missing, less specific
-    (a number is more specific than a name) or wrong at some sizes; ``strict`` is ``refine`` that fails on a contradiction.
+    `policy` applies to tensors with a declared shape: ``skip`` keeps it; ``override`` replaces it (for outputs, all
+    but declared names); ``refine`` replaces the element type and every dim that is missing, less specific (a number
+    is more specific than a name), or wrong at some sizes; ``strict`` is ``refine`` that fails on a contradiction.
 
     Raises:
-        ValueError: an unknown policy, or (``strict``) a declared shape or type that disagrees with the inferred one.
+        ValueError: If the policy is unknown, or, with ``strict``, if a declared shape or type disagrees with the
+            inferred one.
     """
     writer, copy = _written(analysis, policy, frozenset())
-    if newly_rejected(analysis.model, copy):  # a branch that is never taken does not fit
+    if newly_rejected(
+        analysis.model, copy
+    ):  # for example, because a branch that is never taken has contradictory shapes
         writer, copy = _written(analysis, policy, _captured(analysis.model.graph))
     if newly_rejected(analysis.model, copy):
         writer, copy = _Writer(analysis, policy), onnx.ModelProto()
@@ -79,7 +80,7 @@ def annotated(analysis: Analysis, policy: Policy = "refine", *, contract: bool =
 
 
 def _written(analysis: Analysis, policy: Policy, hidden: Set[str]) -> tuple[_Writer, onnx.ModelProto]:
-    """A copy of the model with shapes, except those of `hidden` tensors and, if there are any, inside subgraphs."""
+    """Return a copy of the model with shapes, except for `hidden` tensors and, if there are any, tensors in subgraphs."""
     writer = _Writer(analysis, policy, hidden)
     copy = onnx.ModelProto()
     copy.CopyFrom(analysis.model.proto)
@@ -89,26 +90,27 @@ def _written(analysis: Analysis, policy: Policy, hidden: Set[str]) -> tuple[_Wri
 
 
 def _captured(graph: Graph) -> frozenset[str]:
-    """Tensors that subgraphs read from around them."""
+    """Return the outer tensors that subgraphs read."""
     return frozenset(name for node in graph.nodes for name in node.captures)
 
 
 def update_shapes(analysis: Analysis, model: onnx.ModelProto) -> None:
-    """Writes shapes of intermediate tensors into the value_info of `model`; inputs and outputs stay."""
+    """Write shapes of intermediate tensors into the value_info of `model`; inputs and outputs are unchanged."""
     _Writer(analysis, "override").write(model.graph, analysis.model.graph, "", outputs=False)
 
 
 def read_contract(model: onnx.ModelProto) -> Contract | None:
-    """The contract that an annotated model carries (see `annotate`), or None. The model is not analyzed.
+    """Return the contract stored in an annotated model (see `annotate`), or None. The model is not analyzed.
 
-    Raises `ValueError` for a document that cannot be read (see `Contract.from_json`).
+    Raises:
+        ValueError: If the document cannot be read (see `Contract.from_json`).
     """
     text = _metadata(model, CONTRACT_KEY)
     return Contract.from_json(text) if text else None
 
 
 def read_names(model: onnx.ModelProto) -> dict[str, str]:
-    """Expressions of the dim names that annotation generated, as text."""
+    """Return the expressions of the dim names that annotation generated, as strings."""
     lines = (_unfolded(text) for text in _metadata(model, NAMES_KEY).split("\n") if text)
     return {name: expression for name, _, expression in (line.partition(" = ") for line in lines)}
 
@@ -125,31 +127,33 @@ def _set_metadata(model: onnx.ModelProto, key: str, text: str) -> None:
 
 
 def _folded(line: str) -> str:
-    """Escapes line breaks (and backslashes) in a text, so that it is one line."""
+    """Escape line breaks and backslashes in a string, so that it fits on one line."""
     return line if line.isprintable() else line.replace("\\", r"\\").replace("\n", r"\n") + _FOLDED
 
 
 def _unfolded(line: str) -> str:
-    """Reverses `_folded`."""
+    """Reverse `_folded`."""
     if not line.endswith(_FOLDED):
         return line
     return re.sub(r"\\(.)", lambda m: "\n" if m[1] == "n" else m[1], line.removesuffix(_FOLDED))
 
 
 def _shapes_of(info: onnx.ValueInfoProto) -> onnx.TypeProto.Tensor | None:
-    """The tensor type in a declaration, set if it has no type; None for sequences, maps and the like."""
+    """Return the tensor type of a declaration, creating it if missing; None for sequences, maps, and other types."""
     return info.type.tensor_type if info.type.WhichOneof("value") in (None, "tensor_type") else None
 
 
 class Merger:
-    """Merges declared types and shapes with inferred ones under a policy (see `annotated`).
+    """Merger of declared types and shapes with inferred ones under a policy (see `annotated`).
 
-    Raises `ValueError` for an unknown policy, and (``strict``) for a declaration that disagrees with what was inferred.
+    Raises:
+        ValueError: If the policy is unknown, or, with ``strict``, if a declaration disagrees with the inferred type
+            or shape.
     """
 
     def __init__(self, analysis: Analysis, policy: Policy) -> None:
         if policy not in get_args(Policy):
-            raise ValueError(f"policy is skip, override, refine or strict, not {policy!r}")
+            raise ValueError(f"policy must be skip, override, refine, or strict, got {policy!r}")
         wrong = disagreements(analysis._solved) if policy == "strict" else []
         if wrong:
             raise ValueError(wrong[0])
@@ -159,9 +163,7 @@ class Merger:
     def merge(
         self, tensor: str, declared: int, dims: Sequence[int | str | None] | None, *, is_output: bool
     ) -> tuple[int, Sequence[int | str | Dim | None] | None]:
-        """The element type and dims to write for a tensor; inferred dims are `Dim`. `declared` 0 and `dims` None: not
-        declared.
-        """
+        """Return the element type and dims to write for a tensor. `declared` 0 and `dims` None mean undeclared."""
         dtype, shape = self.analysis.dtypes.get(tensor, 0), self.analysis._solved.simple_shapes.get(tensor)
         keep = self.policy == "skip"
         written = declared if (keep and declared) or not dtype else dtype
@@ -176,14 +178,14 @@ class Merger:
         ]
 
     def _is_better(self, new: Dim, old: int | str | None, *, keep_name: bool) -> bool:
-        """True if the inferred dim replaces the declared one."""
+        """Return True if the inferred dim replaces the declared one."""
         if isinstance(old, str) and keep_name:
             return False
         return old is None or self.policy == "override" or (not new.terms and old != new.const)
 
 
 class _Writer(Merger):
-    """Writes shapes into the value_info of a graph and of the graphs inside it."""
+    """Writer of shapes into the value_info of a graph and its subgraphs."""
 
     def __init__(self, analysis: Analysis, policy: Policy, hidden: Set[str] = frozenset()) -> None:
         super().__init__(analysis, policy)
@@ -194,7 +196,7 @@ class _Writer(Merger):
         self.taken.update(_dim_names(analysis.model.proto.graph))
 
     def write_inputs(self, graph: onnx.GraphProto) -> None:
-        """Names input dims that have no name, so that expressions can use them."""
+        """Name the unnamed input dims, so that expressions can use them."""
         if self.policy == "skip":
             return
         for info in graph.input:
@@ -209,7 +211,7 @@ class _Writer(Merger):
                         self.set_dim(old, new)
 
     def write(self, graph: onnx.GraphProto, read: Graph, prefix: str, *, outputs: bool) -> None:
-        """Writes shapes into a graph and its subgraphs; `read` is the graph as read, `prefix` its scope."""
+        """Write shapes into a graph and its subgraphs; `read` is the parsed graph, `prefix` its scope."""
         there = {v.name: v for v in graph.value_info}
         fixed = {v.name for v in graph.input} | {t.name for t in graph.initializer}
         ends = {v.name: v for v in graph.output}
@@ -224,7 +226,7 @@ class _Writer(Merger):
         repeated = {label for label, n in Counter(node.label for node in owners).items() if n > 1}
         for owner in owners:
             if owner.label in repeated or owner.index >= len(graph.node):
-                continue  # two scopes have one name: it is not known which one a tensor belongs to
+                continue  # two scopes have the same name, so the tensor's scope is ambiguous
             inside = dict(owner.subgraphs)
             for attribute in graph.node[owner.index].attribute:
                 if attribute.type == onnx.AttributeProto.GRAPH and attribute.name in inside:
@@ -234,7 +236,7 @@ class _Writer(Merger):
     def info(
         self, graph: onnx.GraphProto, there: Mapping[str, onnx.ValueInfoProto], name: str, full: str
     ) -> None:
-        """Adds or merges the declaration of an intermediate tensor."""
+        """Add or merge the declaration of an intermediate tensor."""
         dtype, shape = self.analysis.dtypes.get(full, 0), self.analysis._solved.simple_shapes.get(full)
         if name in there:
             self.fill(there[name], full, is_output=False)
@@ -242,7 +244,7 @@ class _Writer(Merger):
             self.set_shape(graph.value_info.add(name=name).type.tensor_type, dtype, shape)
 
     def fill(self, info: onnx.ValueInfoProto, full: str, *, is_output: bool) -> None:
-        """Merges an existing declaration with the inferred type."""
+        """Merge an existing declaration with the inferred type."""
         tensor = _shapes_of(info)
         if tensor is None or not self.analysis.dtypes.get(full, 0):
             return
@@ -262,7 +264,7 @@ class _Writer(Merger):
                 self.set_dim(old, new)
 
     def set_shape(self, tensor: onnx.TypeProto.Tensor, dtype: int, shape: Shape) -> None:
-        """Writes type and shape into an empty declaration."""
+        """Write type and shape into an empty declaration."""
         if dtype:
             tensor.elem_type = dtype
         del tensor.shape.dim[:]
@@ -271,14 +273,14 @@ class _Writer(Merger):
             self.set_dim(tensor.shape.dim.add(), d)
 
     def set_dim(self, proto: onnx.TensorShapeProto.Dimension, d: Dim) -> None:
-        """Writes a dim as number or text."""
+        """Write a dim as a number or a string."""
         if not d.terms:
             proto.dim_value = d.const
         else:
             proto.dim_param = self.text(d)
 
     def text(self, d: Dim) -> str:
-        """Text of a dim; a generated name if the `dim_param` grammar has no form for it."""
+        """Return the string of a dim, or a generated name if the `dim_param` grammar cannot express it."""
         if d not in self.texts:
             self.texts[d] = dim_param_text(d) or self._invent(d)
         return self.texts[d]

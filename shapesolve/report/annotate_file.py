@@ -1,4 +1,4 @@
-"""Writes annotated models to files atomically, with weights left in their files."""
+"""Atomic writing of annotated models, with weights left in their files."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from ..analysis import Analysis
     from ..model import Model
-#: treatment of weights in files of their own, where the output goes to another folder: copies, or hard links. onnxruntime and
-#: onnx load neither symbolic links nor paths that leave the folder of the model; onnx.load refuses hard links, too
+#: Treatment of external weight files if the output is in another folder: copies or hard links. onnxruntime and onnx
+#: load neither symbolic links nor paths outside the model's folder; onnx.load also rejects hard links.
 Weights = Literal["copy", "link"]
 
 
@@ -29,18 +29,18 @@ def save_annotated(
     *,
     contract: bool = False,
 ) -> None:
-    """Write the annotated model to `path`, with its `contract` in the metadata on request.
+    """Write the annotated model to `path`, optionally with its `contract` in the metadata.
 
     Args:
-        analysis: the analysis of the model.
-        path: the file, which may be in another folder if `weights` is given or no weights are in files of their own.
-        policy: the treatment of shapes that are declared already.
-        weights: ``copy`` or ``link`` (hard links) for weights in files of their own.
+        analysis: Analysis of the model.
+        path: Output file. It may be in another folder if `weights` is given or the model has no external weights.
+        policy: Treatment of declared shapes.
+        weights: ``copy`` or ``link`` (hard links), for external weights.
 
     Raises:
-        ValueError: the policy fails; `path` is the model itself; weights are in files of another folder and `weights` is not
-            given, or other files have their names; or the result is larger than protobuf can hold.
-        OSError: the file cannot be written.
+        ValueError: If the policy fails; `path` is the model itself; external weights are in another folder and
+            `weights` is not given, or other files have their names; or the result exceeds protobuf's size limit.
+        OSError: If the file cannot be written.
     """
     save_changed(analysis.model, annotated(analysis, policy, contract=contract), path, weights)
 
@@ -48,11 +48,11 @@ def save_annotated(
 def save_changed(
     model: Model, changed: onnx.ModelProto, path: str | Path, weights: str | None = None
 ) -> None:
-    """Writes a changed version of `model` to a file; raises as `save_annotated` does."""
+    """Write a changed version of `model` to a file; raises as `save_annotated` does."""
     target = Path(path)
     check_target(model, target)
     if weights is not None and weights not in get_args(Weights):
-        raise ValueError(f"weights are copied or linked: {weights!r} is neither copy nor link")
+        raise ValueError(f"weights must be copy or link, got {weights!r}")
     home = None if model.path is None else model.path.parent
     inline_integers(changed, home)
     outside = list(dict.fromkeys(external_locations(changed)))
@@ -60,10 +60,10 @@ def save_changed(
     try:
         if outside and (home is None or home.resolve() != target.parent.resolve()):
             if weights is None or home is None:
-                where = f"in {home}" if home is not None else "beside the model"
+                where = f"in {home}" if home is not None else "next to the model"
                 raise ValueError(
-                    f"weights of the model are in files of their own ({outside[0]} ...) {where}:"
-                    " write the output into that folder, or say --weights copy"
+                    f"the model has external weights ({outside[0]} ...) {where}:"
+                    " write the output into that folder, or pass --weights copy"
                 )
             _place(home, target.parent, outside, weights, placed)
         save(changed, model, target)
@@ -74,17 +74,17 @@ def save_changed(
 
 
 def _place(home: Path, folder: Path, names: Iterable[str], how: str, placed: list[Path]) -> None:
-    """Copies (or links) weight files from the folder `home` to `folder`. What is new goes to `placed`."""
+    """Copy (or link) weight files from the folder `home` to `folder`, and add the new files to `placed`."""
     for name in names:
         source, new = (home / name).resolve(), folder / name
         if not source.is_relative_to(home.resolve()) or not new.resolve().is_relative_to(folder.resolve()):
-            raise ValueError(f"the weights {name} are outside of the folder of the model")
+            raise ValueError(f"weight file {name} is outside the model's folder")
         if not source.is_file():
-            raise ValueError(f"the weights {source} are not there")
+            raise ValueError(f"weight file {source} does not exist")
         if new.exists():
             if new.samefile(source) or filecmp.cmp(source, new, shallow=False):
                 continue
-            raise ValueError(f"{new} is there already, and not these weights: choose another folder")
+            raise ValueError(f"{new} already exists with different contents; choose another folder")
         new.parent.mkdir(parents=True, exist_ok=True)
         if how == "link":
             os.link(source, new)
@@ -94,15 +94,15 @@ def _place(home: Path, folder: Path, names: Iterable[str], how: str, placed: lis
 
 
 def check_target(model: Model, target: Path) -> None:
-    """Raises `ValueError` if `target` is a directory, the model itself, or one of its weight files."""
+    """Raise `ValueError` if `target` is a directory, the model itself, or one of its weight files."""
     if target.is_dir():
-        raise ValueError(f"{target} is a directory, name a file in it")
+        raise ValueError(f"{target} is a directory; expected a file name")
     source = model.path
     if source is None or not target.exists():
         return
     if target.samefile(source):
-        raise ValueError(f"{target} is the model itself: the original is never touched, name another file")
+        raise ValueError(f"cannot overwrite the model itself: {target}; choose another file")
     for name in dict.fromkeys(external_locations(model.proto)):
         weights = source.parent / name
         if weights.exists() and target.samefile(weights):
-            raise ValueError(f"{target} holds weights of the model, name another file")
+            raise ValueError(f"{target} is a weight file of the model; choose another file")

@@ -1,7 +1,7 @@
-"""Generates a page with the contracts of several models.
+"""Page with the contracts of several models.
 
-``python -m shapesolve.report.contracts FOLDER PAGE [NAMES]`` writes PAGE for the models ``FOLDER/NAME/model.onnx``; without
-names for those that show most.
+``python -m shapesolve.report.contracts FOLDER PAGE [NAMES]`` writes PAGE for the models ``FOLDER/NAME/model.onnx``.
+Without NAMES, it uses a representative selection.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ SHOWN = (
 )
 _HEAD = """# Contracts of real models
 
-What the input sizes of a model must satisfy for it to run, as `shapesolve contract` finds it. Written by
+The conditions that a model's input sizes must satisfy for it to run, as found by `shapesolve contract`. Written by
 `python -m shapesolve.report.contracts`; do not edit by hand.
 """
 
 
 def contracts_page(analyses: Iterator[tuple[str, Analysis]]) -> str:
-    """The page for these analyses, by name."""
+    """Return the page for these analyses, by name."""
     return "\n".join([_HEAD, *("\n".join(_section(name, a)) for name, a in analyses)])
 
 
@@ -56,11 +56,11 @@ def _section(name: str, analysis: Analysis) -> Iterator[str]:
         yield "No input sizes run.\n"
         return
     if not contract:
-        yield f"Every input size runs{f', as far as is known: {contract.limits}' if contract.limits else ''}.\n"
+        yield f"Every input size runs{f', as far as known: {contract.limits}' if contract.limits else ''}.\n"
         return
     usual = contract.usual
     if usual.terms:
-        yield f"Usual sizes{f' ({heading(usual.scope)})' if usual.scope else ''}:\n"
+        yield f"Typical sizes{f' ({heading(usual.scope)})' if usual.scope else ''}:\n"
         yield from _table(usual.terms)
         yield ""
     if usual.terms != contract.terms:
@@ -99,7 +99,7 @@ def _analyses(folder: Path, names: Sequence[str]) -> Iterator[tuple[str, Analysi
 
 
 def write_contracts(folder: Path, page: Path, names: Sequence[str] = SHOWN) -> None:
-    """Writes the page for models in a folder."""
+    """Write the page for the models in a folder."""
     page.write_text(contracts_page(_analyses(folder, names)), encoding="utf-8")
 
 

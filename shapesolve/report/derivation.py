@@ -1,4 +1,4 @@
-"""Text of `explain`: the origin of each dim of a tensor."""
+"""Text output of `explain`: the origin of each dim of a tensor."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 def derivation_lines(
     derivation: Derivation, analysis: Analysis, *, unfold: bool = False
 ) -> Iterator[Printed]:
-    """Lines for a tensor and the origins of its dims; `unfold` lists every node. With `unfold` every node with its
-    operands and needs.
+    """Return lines on a tensor and the origins of its dims. With `unfold`, list every node with its operands and
+    requirements.
     """
     dtype = dtype_name(analysis.dtypes.get(derivation.tensor, 0))
     texts = _Texts(analysis)
@@ -38,7 +38,7 @@ def derivation_lines(
 
 
 class _Texts:
-    """Formats shapes, sizes and conditions for a derivation."""
+    """Formatter of shapes, sizes, and conditions for a derivation."""
 
     def __init__(self, analysis: Analysis) -> None:
         self.analysis, self.simple = analysis, analysis._solved.simple_shapes
@@ -48,16 +48,16 @@ class _Texts:
                 self.needs.setdefault(str(c.cond), {})[term.text] = None
 
     def shape(self, tensor: str) -> str:
-        """Text of a tensor's shape, simplified."""
+        """Return a tensor's shape, simplified."""
         return shape_text(self._shown(tensor), self.analysis._solved.walk.state.poisoned)
 
     def size(self, tensor: str, axis: int) -> str:
-        """Text of one size of a tensor, simplified."""
+        """Return one size of a tensor, simplified."""
         shape = self._shown(tensor)
         return "?" if shape is None else self._text(shape[axis])
 
     def dim(self, dim: Dim) -> str:
-        """Text of a dim, simplified; "?" if it depends on a node that cannot run."""
+        """Return a dim, simplified, or "?" if it depends on a node that cannot run."""
         return self._text(self.simple.dim(dim))
 
     def _text(self, dim: Dim) -> str:
@@ -68,13 +68,13 @@ class _Texts:
 
 
 def _axis_rows(axis: AxisDerivation, size: str, texts: _Texts) -> Iterator[Printed]:
-    lines = [*(["after steps that --depth leaves out"] if axis.cut else []), *_sentences(axis.steps, texts)]
-    for i, text in enumerate(lines or ["it is as the model has it"]):
+    lines = [*(["after steps omitted by --depth"] if axis.cut else []), *_sentences(axis.steps, texts)]
+    for i, text in enumerate(lines or ["given by the model"]):
         yield row(("dim", f"[{axis.axis}]" if not i else ""), ("shape", size if not i else ""), text)
 
 
 def _sentences(steps: Sequence[AxisStep], texts: _Texts) -> Iterator[str]:
-    """Sentences for the steps of a dim's derivation; consecutive nodes that pass it on are merged."""
+    """Return sentences on the steps of a dim's derivation; consecutive nodes that pass it on are merged."""
     for kind, group in groupby(steps, lambda step: step.kind):
         if kind == "passes":
             nodes = list(dict.fromkeys(step.node for step in group))
@@ -86,7 +86,7 @@ def _sentences(steps: Sequence[AxisStep], texts: _Texts) -> Iterator[str]:
         for step in dict.fromkeys(group):
             name = step.tensor if step.axis is None else f"{step.tensor}[{step.axis}]"
             if kind == "computes":
-                yield f"{step.node}{_kind(step.op_type, step.node)} makes {texts.dim(step.dim)}"
+                yield f"{step.node}{_kind(step.op_type, step.node)} computes {texts.dim(step.dim)}"
             else:
                 yield f"{kind} {name} of {texts.shape(step.tensor)}"
 

@@ -1,4 +1,4 @@
-"""Types of the ``--json`` output: one document per command, built of smaller parts."""
+"""Types of the ``--json`` output: one document per command, composed of smaller parts."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from .coverage import Coverage
 Shape = list[int | str]
 Sizes = dict[str, int]
 _T = TypeVar("_T")
-#: document -> the record whose fields it has besides its own
+#: document -> record whose fields are added to its own
 CARRIED: dict[Any, Any] = {}
 
 
 def carries(record: Any) -> Callable[[type[_T]], type[_T]]:
-    """Decorator that adds the fields of a dataclass to a document type (see `json.data_of`)."""
+    """Add the fields of a dataclass to a document type (see `json.data_of`)."""
 
     def add(document: type[_T]) -> type[_T]:
         CARRIED[document] = record
@@ -29,8 +29,8 @@ def carries(record: Any) -> Callable[[type[_T]], type[_T]]:
 
 @carries(Finding)
 class FindingData(TypedDict):
-    """A finding: `nodes` are named in its text, `operands` have name, shape and origin. A restricted model runs at `runs` and
-    fails at `fails`. `constants` are stored tensors that hold a size of the example.
+    """A finding. `nodes` are the nodes named in its text, `operands` have a name, shape, and origin. A restricted model
+    runs at `runs` and fails at `fails`. `constants` are initializers that contain a hard-coded size.
     """
 
     severity: Severity
@@ -40,21 +40,21 @@ class FindingData(TypedDict):
 
 
 class TensorData(TypedDict):
-    """A tensor. The shape is null if the rank is unknown, and a size that is no number is an expression."""
+    """A tensor. The shape is null if the rank is unknown; a symbolic size is an expression."""
 
     dtype: str
     shape: Shape | None
 
 
 class ConditionData(TypedDict):
-    """A condition on input sizes, and the nodes that need it."""
+    """A condition on input sizes, and the nodes that require it."""
 
     condition: str
     nodes: list[str]
 
 
 class SiteData(TypedDict):
-    """An axis of a tensor or, if `element` is true, an element of its data; `axis` is null for the whole tensor."""
+    """An axis of a tensor or, if `element` is true, an element of its data; a null `axis` means the whole tensor."""
 
     tensor: str
     axis: int | None
@@ -62,7 +62,7 @@ class SiteData(TypedDict):
 
 
 class ConstraintData(TypedDict):
-    """A constraint of a node or an input: over dims of tensors (`x[1]`), and with definitions substituted."""
+    """A constraint of a node or an input: over tensor dims (`x[1]`), and with definitions substituted."""
 
     role: str
     node: str
@@ -80,9 +80,9 @@ class ConstraintsData(TypedDict):
 
 
 class AnalysisData(TypedDict):
-    """The analysis of a model: `Analysis.to_json()`, which has the version too.
+    """Analysis of a model: `Analysis.to_json()`, which also includes the version.
 
-    `unjudged`: tensors without a known rank, of which the contract says nothing.
+    `unjudged`: tensors of unknown rank, which the contract does not cover.
     """
 
     model: str
@@ -105,7 +105,7 @@ class Analyze(AnalysisData):
 
 
 class CheckedModel(TypedDict):
-    """A model; `ok`: nothing in it contradicts itself."""
+    """A model; `ok` is true if it has no contradictions."""
 
     model: str
     ok: bool
@@ -113,14 +113,14 @@ class CheckedModel(TypedDict):
 
 
 class UnusableModel(TypedDict):
-    """A file that cannot be analyzed, and why."""
+    """A file that cannot be analyzed, with the reason."""
 
     model: str
     error: str
 
 
 class Check(TypedDict):
-    """`shapesolve check --json`: the findings that are shown, by model."""
+    """`shapesolve check --json`: the reported findings, by model."""
 
     command: Literal["check"]
     models: list[CheckedModel]
@@ -128,7 +128,7 @@ class Check(TypedDict):
 
 
 class LineData(TypedDict):
-    """A line of Python."""
+    """Line of Python code."""
 
     file: str
     line: int
@@ -146,7 +146,7 @@ class OriginData(TypedDict):
 
 @carries(Finding)
 class SourceFindingData(FindingData):
-    """A finding on a line of Python; `term` is the condition found in place of `declared`."""
+    """Finding on a line of Python code; `term` is the condition found in place of `declared`."""
 
     place: LineData | None
     origin: OriginData
@@ -157,7 +157,7 @@ class SourceFindingData(FindingData):
 
 
 class DeclaredConditionData(TypedDict):
-    """A condition that restricts a declared size; `verdict` is the text of its proof."""
+    """Condition that restricts a declared size; `verdict` is the result of its proof."""
 
     condition: str
     verdict: str
@@ -187,7 +187,7 @@ class CheckSource(TypedDict):
 
 
 class TermData(TypedDict):
-    """A condition of a contract; `assuming` is the scope in which it is stated in this form."""
+    """Condition of a contract; `assuming` is the scope in which this form is valid."""
 
     condition: str
     kind: str
@@ -197,14 +197,16 @@ class TermData(TypedDict):
 
 
 class UsualData(TypedDict):
-    """The contract for usual sizes: terms that agree with the exact ones if the scope holds and all sizes are at least 1."""
+    """Contract for typical sizes: conditions equivalent to the exact ones if the scope holds and all sizes are at least
+    1.
+    """
 
     scope: list[str]
     terms: list[TermData]
 
 
 class SymbolRangeData(TypedDict):
-    """Sizes of a symbol: the least, the greatest (null: no bound) and a number that divides all of them."""
+    """Range of a symbol: its minimum, maximum (null: unbounded), and a common divisor of its sizes."""
 
     min: int
     max: int | None
@@ -229,11 +231,11 @@ class ContractData(TypedDict):
 
 
 class Contract(ContractData):
-    """`shapesolve contract --json`, input of `shapesolve.Contract.from_json`. `impossible`: no sizes run.
+    """`shapesolve contract --json`, which `shapesolve.Contract.from_json` reads. `impossible`: no sizes run.
 
-    `unjudged`: tensors without a known rank, of which the contract says nothing. `inputs` and `outputs` are shapes, of
-    outputs as expressions of the input sizes. `ranges` are bounds and a divisor of each symbol; with `ranges_suffice`
-    there is nothing else to keep to.
+    `unjudged`: tensors of unknown rank, which the contract does not cover. `inputs` and `outputs` are shapes; output
+    shapes are expressions of the input sizes. `ranges` are the bounds and a divisor of each symbol; if
+    `ranges_suffice`, they imply the whole contract.
     """
 
     command: Literal["contract"]
@@ -253,7 +255,7 @@ class Explain(TypedDict):
 
 
 class ViolationData(TypedDict):
-    """A requirement that sizes break."""
+    """Requirement that the given sizes break."""
 
     condition: str
     message: str
@@ -271,13 +273,13 @@ class EvaluateData(TypedDict):
 
 
 class Evaluate(EvaluateData):
-    """`shapesolve evaluate --json`; `open` has the shapes that the sizes do not settle."""
+    """`shapesolve evaluate --json`; `open` has the shapes that the given sizes leave undetermined."""
 
     command: Literal["evaluate"]
 
 
 class ReasonData(TypedDict):
-    """A condition that a proof follows from."""
+    """Premise of a proof."""
 
     condition: str
     node: str
@@ -297,16 +299,16 @@ class ProveData(TypedDict):
 
 
 class Prove(ProveData):
-    """`shapesolve prove --json`; a proof that needs assumptions is `unknown`, and names them.
+    """`shapesolve prove --json`; a proof that needs assumptions is `unknown`, with the assumptions listed.
 
-    A claim that is refuted may be proved under the conditions `holds_if`.
+    A refuted claim may be proved under the conditions `holds_if`.
     """
 
     command: Literal["prove"]
 
 
 class RunData(TypedDict):
-    """A run; `open` are tensors whose shape was not predicted in full."""
+    """A run; `open` lists the tensors whose shape was not fully predicted."""
 
     sizes: Sizes
     ok: bool
@@ -323,7 +325,7 @@ class Verify(TypedDict):
 
 
 class ScannedModel(TypedDict):
-    """A model of a scan; `message` says why it could not be read, or what it contradicts."""
+    """Model of a scan; `message` is the reason why it cannot be read, or its contradiction."""
 
     path: str
     status: str

@@ -9,7 +9,7 @@ from .documents import FindingData, Sizes, carries
 
 
 class BucketData(TypedDict):
-    """A size to pad to (or the product of several), sizes of all names, the count of sizes in it, padding."""
+    """A bucket (the product of several sizes for several names), sizes of all names, its number of sizes, and padding."""
 
     size: int
     sizes: Sizes
@@ -28,7 +28,7 @@ class Why(TypedDict):
 
 
 class SizesNear(TypedDict):
-    """`shapesolve sizes --near --json`. `sizes` is set if they are accepted, a side is null if none were found there.
+    """`shapesolve sizes --near --json`. `sizes` is set if they are accepted; a side is null if nothing was found there.
 
     `limits` are proved bounds of names that exclude all sizes on a side.
     """
@@ -44,7 +44,7 @@ class SizesNear(TypedDict):
 
 
 class SizesUsual(TypedDict):
-    """`shapesolve sizes --json`. `prefill` has an empty cache; models without one have none."""
+    """`shapesolve sizes --json`. `prefill` has an empty cache, and is missing for models without a cache."""
 
     command: Literal["sizes"]
     usual: Sizes
@@ -60,7 +60,7 @@ class SizesFirst(TypedDict):
 
 
 class SizesBuckets(TypedDict):
-    """`shapesolve sizes --buckets --json`; `proved`: no other choice pads less."""
+    """`shapesolve sizes --buckets --json`; `proved`: the padding is proved minimal."""
 
     command: Literal["sizes"]
     symbols: list[str]
@@ -71,7 +71,7 @@ class SizesBuckets(TypedDict):
 
 
 class Inputs(TypedDict):
-    """`shapesolve inputs --json`: sizes of each set of inputs, guesses about values, and files."""
+    """`shapesolve inputs --json`: the sizes of each input set, guesses about values, and files."""
 
     command: Literal["inputs"]
     sizes: list[Sizes]
@@ -80,7 +80,7 @@ class Inputs(TypedDict):
 
 
 class RangeData(TypedDict):
-    """Minimum, optimum and maximum shape of an input."""
+    """Minimum, optimum, and maximum shape of an input."""
 
     min: list[int]
     opt: list[int]
@@ -96,7 +96,7 @@ class CornersData(TypedDict):
 
 
 class ProfileData(TypedDict):
-    """A profile; sizes between the least and the greatest must keep the `conditions`."""
+    """A profile; sizes between the minimum and the maximum must satisfy `conditions`."""
 
     sizes: CornersData
     inputs: dict[str, RangeData]
@@ -104,14 +104,14 @@ class ProfileData(TypedDict):
 
 
 class Profile(TypedDict):
-    """`shapesolve profile --json`, which is what it prints when no tool is named."""
+    """`shapesolve profile --json`, the default output if no tool is given."""
 
     command: Literal["profile"]
     profiles: list[ProfileData]
 
 
 class RemovedData(TypedDict):
-    """A node that was removed, with the reason."""
+    """Removed node, with the reason."""
 
     node: str
     op_type: str
@@ -119,7 +119,7 @@ class RemovedData(TypedDict):
 
 
 class Changed(TypedDict):
-    """`shapesolve simplify --json` and `fix --json`. The file, node counts before and after, the removed nodes."""
+    """`shapesolve simplify --json` and `fix --json`: the file, node counts before and after, the removed nodes."""
 
     command: Literal["simplify", "fix"]
     output: str
@@ -129,7 +129,7 @@ class Changed(TypedDict):
 
 
 class FreedRunData(TypedDict):
-    """A run of the original and the freed model, or of the freed one alone (without a difference)."""
+    """Run of the original and the dynamic model, or of the dynamic one alone (without a difference)."""
 
     sizes: Sizes
     difference: float | None
@@ -144,7 +144,7 @@ class Freed(TypedDict):
 
 
 class Generalized(TypedDict):
-    """`shapesolve generalize --json`: the file, its contract, input shapes of each export, the runs."""
+    """`shapesolve generalize --json`: the file, its contract, each export's input shapes, and the runs."""
 
     command: Literal["generalize"]
     output: str
@@ -154,7 +154,7 @@ class Generalized(TypedDict):
 
 
 class Refused(TypedDict):
-    """Output of a command without a result: no sizes are accepted, or no model can be written."""
+    """Output of a command without a result, because no sizes are accepted or no model can be written."""
 
     command: Literal["inputs", "sizes", "profile", "cost", "why", "simplify", "fix", "free", "generalize"]
     refused: str
@@ -162,7 +162,7 @@ class Refused(TypedDict):
 
 @carries(Differences)
 class Diff(TypedDict):
-    """`shapesolve diff --json`; `conflicts` counts those before and after."""
+    """`shapesolve diff --json`; `conflicts` has the counts before and after."""
 
     command: Literal["diff"]
     same: bool
@@ -170,7 +170,7 @@ class Diff(TypedDict):
 
 
 class Cost(TypedDict):
-    """`shapesolve cost --json`: expressions as texts; rows by scope and by node."""
+    """`shapesolve cost --json`: expressions as strings; rows by scope and by node."""
 
     command: Literal["cost"]
     parameters: int

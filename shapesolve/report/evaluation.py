@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def told_terms(analysis: Analysis, sizes: Mapping[str, int]) -> Sequence[Term]:
-    """Contract terms that these sizes break, in their usual form if the sizes are in its scope."""
+    """Return the contract conditions that these sizes break, in their simplified form if the sizes are in its scope."""
     usual = analysis.contract.usual
     if all(c.evaluate(sizes) is True for c in (*usual.whole.sizes, *usual.scope) if c.free & sizes.keys()):
         found = [t for t in usual if t.cond.evaluate(sizes) is False]
@@ -29,7 +29,7 @@ def told_terms(analysis: Analysis, sizes: Mapping[str, int]) -> Sequence[Term]:
 
 
 def evaluation_data(analysis: Analysis, sizes: Mapping[str, int], names: Sequence[str]) -> EvaluateData:
-    """Sizes of tensors that the given sizes determine, broken contract terms and requirements, as data."""
+    """Return tensor sizes determined by the given sizes, and broken conditions and requirements, as data."""
     known = analysis._solved.sizes_at(sizes)
     return {
         "sizes": dict(sizes),
@@ -44,7 +44,7 @@ def evaluation_data(analysis: Analysis, sizes: Mapping[str, int], names: Sequenc
 
 
 def _at(shape: Shape, sizes: Mapping[str, int]) -> Shape:
-    """The shape with sizes substituted; unchanged if a divisor becomes 0."""
+    """Return the shape with sizes substituted, or unchanged if a divisor becomes 0."""
     try:
         return shape.subs(sizes)
     except ZeroDivisionError:
@@ -52,11 +52,11 @@ def _at(shape: Shape, sizes: Mapping[str, int]) -> Shape:
 
 
 def evaluation_lines(analysis: Analysis, sizes: Mapping[str, int], names: Sequence[str]) -> Iterator[Printed]:
-    """Table of tensor shapes at these sizes, and violated conditions."""
+    """Return the table of tensor shapes at these sizes, and the broken conditions."""
     known, simple = analysis._solved.sizes_at(sizes), analysis._solved.simple_shapes
     shapes = (
         analysis.shapes if analysis._solved.violations_at(sizes) else simple
-    )  # which are for accepted sizes
+    )  # shapes are only valid at accepted sizes
     rows: list[tuple[str, str, str, str]] = []
     for name in names:
         symbolic = shape_text(simple.get(name))
@@ -73,7 +73,7 @@ def evaluation_lines(analysis: Analysis, sizes: Mapping[str, int], names: Sequen
     missing = [s for s in analysis.symbols if s not in sizes and s not in analysis._solved.fixed_sizes]
     if missing:
         yield ()
-        yield line(("dim", f"open: {', '.join(missing)}   (--bind {missing[0]}=... gives it a size)"))
+        yield line(("dim", f"undetermined: {', '.join(missing)}   (set it with --bind {missing[0]}=...)"))
     yield from _broken_lines(analysis, sizes)
 
 
@@ -81,7 +81,8 @@ def _broken_lines(analysis: Analysis, sizes: Mapping[str, int]) -> Iterator[Prin
     if analysis.contract.impossible:
         yield ()
         yield line(
-            ("error", "no input sizes run: the model contradicts itself"), "   (shapesolve check tells why)"
+            ("error", "no input sizes run: the model contradicts itself"),
+            "   (run shapesolve check for the reason)",
         )
         return
     found = list(broken_lines(analysis, sizes))
@@ -92,12 +93,12 @@ def _broken_lines(analysis: Analysis, sizes: Mapping[str, int]) -> Iterator[Prin
 
 
 def broken_lines(analysis: Analysis, sizes: Mapping[str, int], most: int = MAX_NAMES) -> Iterator[Printed]:
-    """Lines on violated conditions: each contract term with at most this many of its failing nodes, then the others."""
+    """Return lines on broken conditions: each with at most this many of its failing nodes, then other requirements."""
     terms, found = told_terms(analysis, sizes), analysis._solved.violations_at(sizes)
     stated = [set(term.constraints) for term in terms]
     listed = {v for v in found if any(v.constraint in own for own in stated)}
     for term, own in zip(terms, stated, strict=True):
-        yield line("  ", ("shape", term.text), f" is needed, but {sizes_text(sizes, term.symbols)}")
+        yield line("  ", ("shape", term.text), f" is required, got {sizes_text(sizes, term.symbols)}")
         weaker = {v for v in found if v not in listed and not _free(v).isdisjoint(term.symbols)}
         listed |= weaker
         fail = [v for v in found if v.constraint in own or v in weaker]

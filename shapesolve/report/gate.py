@@ -1,18 +1,18 @@
-"""Filters findings by severity, code and baseline, with settings from ``pyproject.toml``.
+"""Findings filtered by severity, code, and baseline, with settings from ``pyproject.toml``.
 
     [tool.shapesolve]
     fail-on = "warning"             # error (default), warning, info
-    select = ["SS2", "SS4"]         # codes or their beginnings; all when left out
+    select = ["SS2", "SS4"]         # codes or prefixes of codes (default: all)
     ignore = ["SS302"]
     limits = true                   # show size limits, such as the length of a table
     baseline = "shapes.baseline.json"
-    plugins = ["acme_ops"]          # modules with rules of custom operators, relative to this file
+    plugins = ["acme_ops"]          # modules with rules for custom operators, relative to this file
 
     [tool.shapesolve.models."exports/*.onnx"]
-    expect = ["seq <= 512"]         # what callers of these models are known to keep to
+    expect = ["seq <= 512"]         # conditions that callers of these models are known to satisfy
 
-`expect` is taken for granted in the analysis, as ``--assume`` is: what follows from it is not reported, and an expectation
-that the model contradicts is an error.
+The analysis assumes `expect`, like ``--assume``: consequences are not reported, and an expectation that contradicts
+the model is an error.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
     from ..explain.finding import Finding
 
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
-#: limits that a model has by what it is made of: they stand in its contract, and are shown on request
+#: size limits inherent in a model's structure: the contract includes them, and they are shown only on request
 NATURAL_LIMITS = "SS403"
 
 
 class Sifted(NamedTuple):
-    """The findings to show for a model, and counts of hidden ones."""
+    """Findings to show for a model, and counts of hidden ones."""
 
     shown: tuple[Finding, ...]
     limits: int = 0
@@ -50,15 +50,16 @@ class Sifted(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """Decides which findings are shown, and which of these fail a check.
+    """Filter that selects the findings to show, and those that fail a check.
 
     Attributes:
-        fail_on: the least severity that fails.
-        select: beginnings of the codes that are shown; all when empty.
-        ignore: beginnings of codes that are not shown, whatever `select` says.
-        limits: show size limits too, and what only unusual inputs meet; so does ``fail_on="info"``, and selecting their code.
-        known: fingerprints of findings that a baseline holds.
-        expect: conditions by pattern of the model's path, as ``expect`` in the settings.
+        fail_on: Minimum severity that fails.
+        select: Prefixes of the codes to show; all if empty.
+        ignore: Prefixes of the codes to hide, regardless of `select`.
+        limits: Whether to show size limits, and findings that affect only atypical inputs. ``fail_on="info"`` and
+            selecting their code show them too.
+        known: Fingerprints of the findings in a baseline.
+        expect: Conditions by pattern of the model's path, like ``expect`` in the settings.
     """
 
     fail_on: Severity = "error"
@@ -70,7 +71,7 @@ class Gate:
     expect: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def sifted(self, path: str, findings: Iterable[Finding]) -> Sifted:
-        """Splits findings of one model into those to show and counts of hidden ones."""
+        """Split the findings of one model into those to show and counts of hidden ones."""
         shown: list[Finding] = []
         limits = known = 0
         for f in findings:
@@ -94,12 +95,12 @@ class Gate:
         return selected and not (self.ignore and code.startswith(self.ignore))
 
     def fails(self, findings: Iterable[Finding]) -> bool:
-        """True if one of these findings is at least as severe as `fail_on`."""
+        """Return True if one of these findings is at least as severe as `fail_on`."""
         limit = SEVERITIES.index(self.fail_on)
         return any(SEVERITIES.index(f.severity) <= limit for f in findings)
 
     def expected(self, path: str) -> tuple[str, ...]:
-        """Conditions that callers of the model at `path` promise to keep (from the settings)."""
+        """Return the conditions that callers of the model at `path` promise to satisfy, from the settings."""
         places = {path, Path(path).as_posix(), Path(path).name}
         return tuple(
             c
@@ -116,10 +117,10 @@ class Gate:
         baseline: Path | None = None,
         limits: bool = False,
     ) -> Gate:
-        """These settings with some replaced by command line options.
+        """Return these settings with some replaced by command line options.
 
         Raises:
-            SettingsError: an unknown severity or code, or a baseline that cannot be read.
+            SettingsError: If a severity or code is unknown, or a baseline cannot be read.
         """
         gate = self
         if fail_on is not None:
@@ -134,7 +135,7 @@ class Gate:
 
 
 def fingerprint(path: str, finding: Finding) -> str:
-    """Stable identity of a finding between runs: a hash of the model, the code, the node and the title."""
+    """Return a finding's stable identity between runs: a hash of the model, the code, the node, and the title."""
     import hashlib
 
     text = "\0".join((Path(path).as_posix(), finding.code, finding.node, finding.title))
@@ -142,7 +143,7 @@ def fingerprint(path: str, finding: Finding) -> str:
 
 
 def relative(path: str, baseline: Path | None) -> str:
-    """The path of a model as seen from the folder of a baseline, wherever the command runs."""
+    """Return the path of a model relative to the folder of a baseline, independent of the working directory."""
     file = Path(path)
     if baseline is None or not file.exists():
         return path
@@ -156,10 +157,10 @@ def relative(path: str, baseline: Path | None) -> str:
 
 
 def read_settings(start: Path | None = None) -> Gate:
-    """Reads the settings from the nearest ``pyproject.toml`` at or above a folder that has any.
+    """Read the settings from the nearest ``pyproject.toml`` at or above a folder that has any.
 
     Raises:
-        SettingsError: it cannot be read, or a setting makes no sense.
+        SettingsError: If the file cannot be read or a setting is invalid.
     """
     found = settings_table(start)
     return Gate() if found is None else _gate(*found)
@@ -172,7 +173,7 @@ def _gate(table: Mapping[str, object], file: Path) -> Gate:
         if key not in known:
             near = get_close_matches(str(key), known, 1)
             raise SettingsError(
-                f"{where}: no setting is called {key!r}{f'; did you mean {near[0]!r}?' if near else ''}"
+                f"{where}: unknown setting {key!r}{f'; did you mean {near[0]!r}?' if near else ''}"
             )
     gate = Gate(
         _severity(table.get("fail-on", "error"), f"{where}: fail-on"),
@@ -185,25 +186,25 @@ def _gate(table: Mapping[str, object], file: Path) -> Gate:
     if baseline is None:
         return gate
     if not isinstance(baseline, str):
-        raise SettingsError(f"{where}: baseline is a file name")
+        raise SettingsError(f"{where}: baseline must be a file name")
     path = file.parent / baseline
     return replace(gate, baseline=path, known=read_baseline(path) if path.exists() else frozenset())
 
 
 def _expectations(models: object, where: str) -> dict[str, tuple[str, ...]]:
     if not isinstance(models, dict):
-        raise SettingsError(f"{where}: models is a table by file pattern")
+        raise SettingsError(f"{where}: models must be a table keyed by file pattern")
     out = {}
     for pattern, table in models.items():
         if not isinstance(table, dict) or set(table) - {"expect"}:
-            raise SettingsError(f'{where}: models."{pattern}" holds expect = [...] and nothing else')
+            raise SettingsError(f'{where}: models."{pattern}" must contain only expect = [...]')
         out[pattern] = tuple(texts(table.get("expect", []), f'{where}: models."{pattern}".expect'))
     return out
 
 
 def _flag(given: object, where: str) -> bool:
     if not isinstance(given, bool):
-        raise SettingsError(f"{where} is true or false")
+        raise SettingsError(f"{where} must be true or false")
     return given
 
 
@@ -211,7 +212,7 @@ def _severity(given: object, where: str) -> Severity:
     for severity in SEVERITIES:
         if given == severity:
             return severity
-    raise SettingsError(f"{where} is {', '.join(SEVERITIES[:-1])} or {SEVERITIES[-1]}, not {given!r}")
+    raise SettingsError(f"{where} must be {', '.join(SEVERITIES[:-1])}, or {SEVERITIES[-1]}, got {given!r}")
 
 
 def _codes(given: Iterable[str], where: str) -> tuple[str, ...]:
@@ -220,7 +221,7 @@ def _codes(given: Iterable[str], where: str) -> tuple[str, ...]:
         if not any(known.startswith(code) for known in CODES):
             near = get_close_matches(code.upper(), CODES, 1, 0.5)
             raise SettingsError(
-                f"{where}: no code is or begins with {code!r}{f'; did you mean {near[0]}?' if near else ''}"
+                f"{where}: unknown code or prefix {code!r}{f'; did you mean {near[0]}?' if near else ''}"
             )
     return codes
 
@@ -229,7 +230,11 @@ def _codes(given: Iterable[str], where: str) -> tuple[str, ...]:
 
 
 def read_baseline(file: Path) -> frozenset[str]:
-    """Fingerprints of the findings in a baseline file. Raises `SettingsError` where it is none."""
+    """Return the fingerprints of the findings in a baseline file.
+
+    Raises:
+        SettingsError: If the file is not a baseline.
+    """
     try:
         if file.stat().st_size > MAX_TEXT:
             raise SettingsError(f"{file} is too large for a baseline")
@@ -240,11 +245,11 @@ def read_baseline(file: Path) -> frozenset[str]:
     except (ValueError, KeyError, TypeError) as e:
         if isinstance(e, SettingsError):
             raise
-        raise SettingsError(f"{file} is not a baseline: write one with --write-baseline") from None
+        raise SettingsError(f"{file} is not a baseline; write one with --write-baseline") from None
 
 
 def write_baseline(file: Path, found: Iterable[tuple[str, Iterable[Finding]]]) -> int:
-    """Writes a baseline file of findings; returns their number."""
+    """Write a baseline file of findings, and return their number."""
     entries: list[dict[str, Any]] = [
         {
             "fingerprint": fingerprint(place, f),

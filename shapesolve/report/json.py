@@ -1,4 +1,4 @@
-"""JSON with a stable layout: the data that `shapesolve.report.schema` describes, in one envelope."""
+"""JSON with a stable layout: the data described by `shapesolve.report.schema`, in a common envelope."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ VERSION = 1
 
 
 def envelope(command: str, data: Mapping[str, Any]) -> str:
-    """Output of a command with ``--json``: the version of the layout, the command, and its data."""
+    """Return a command's ``--json`` output: the version of the layout, the command, and its data."""
     return json_text({"version": VERSION, "command": command, **data})
 
 
 def data_of(value: Any) -> Any:
-    """A dataclass or named tuple as plain data, recursively. Dims and conditions are numbers or texts."""
+    """Convert a dataclass or named tuple to plain data, recursively. Dims and conditions become numbers or strings."""
     if isinstance(value, Dim):
         return str(value) if value.terms else value.const
     if is_dataclass(value):
@@ -42,12 +42,12 @@ def data_of(value: Any) -> Any:
 
 
 def render_json(analysis: Analysis) -> str:
-    """The report of an analysis as JSON text."""
+    """Return the report of an analysis as a JSON string."""
     return json_text({"version": VERSION, **report_data(analysis)})
 
 
 def report_data(analysis: Analysis) -> AnalysisData:
-    """The report of an analysis as plain data."""
+    """Return the report of an analysis as plain data."""
     model = analysis.model
     outputs = [name for name, _ in model.graph.outputs]
     return {
@@ -81,10 +81,10 @@ def _contract(analysis: Analysis) -> list[ConditionData]:
 
 
 def contract_data(analysis: Analysis) -> dict[str, Any]:
-    """The contract with its input shapes, and with output shapes as expressions of the input sizes.
+    """Return the contract with its input shapes, and with output shapes as expressions of the input sizes.
 
-    `ranges` has for each symbol the least and greatest size, and a number that divides it; with `ranges_suffice` the contract
-    says nothing else.
+    `ranges` has the minimum, the maximum, and a divisor of each symbol; if `ranges_suffice`, they imply the whole
+    contract.
     """
     graph = analysis.model.graph
     ranges, suffice = _ranges(analysis)
@@ -98,7 +98,7 @@ def contract_data(analysis: Analysis) -> dict[str, Any]:
 
 
 def _ranges(analysis: Analysis) -> tuple[dict[str, dict[str, int | None]], bool]:
-    """Bounds and a divisor of each input symbol. Also True if these imply all terms of the contract."""
+    """Return bounds and a divisor of each input symbol, and True if these imply all conditions of the contract."""
     ranges: dict[str, dict[str, int | None]] = {
         name: {"min": 0, "max": None, "multiple": 1} for name in analysis.symbols
     }
@@ -116,7 +116,7 @@ def _ranges(analysis: Analysis) -> tuple[dict[str, dict[str, int | None]], bool]
 
 
 def _narrowed(cond: Cond, ranges: Mapping[str, dict[str, int | None]]) -> bool:
-    """Merges a condition into the ranges if it is a bound, equation or divisor; False for others."""
+    """Merge a condition into the ranges if it is a bound, equation, or divisor; return False for others."""
     name = next(iter(cond.free)) if len(cond.free) == 1 else ""
     if name not in ranges or cond.kind not in (">=", "=="):
         return False
@@ -142,7 +142,7 @@ def _narrowed(cond: Cond, ranges: Mapping[str, dict[str, int | None]]) -> bool:
 
 
 def _step(cond: Cond, name: str) -> int:
-    """The divisor k of a condition ``name % k == 0``; 0 for other conditions."""
+    """Return the divisor k of a condition ``name % k == 0``, or 0 for other conditions."""
     steps = {
         atom.args[1].value
         for atom in atoms_of(cond)
@@ -153,14 +153,14 @@ def _step(cond: Cond, name: str) -> int:
 
 
 def finding_data(finding: Finding) -> FindingData:
-    """One finding as plain data."""
+    """Return a finding as plain data."""
     sizes = {"runs": dict(finding.runs), "fails": dict(finding.fails)}
     data = {"severity": finding.severity, **data_of(finding), "nodes": list(finding.named), **sizes}
     return cast("FindingData", data)
 
 
 def constraints_data(rows: Iterable[Constraint]) -> ConstraintsData:
-    """The rows of a constraint system as plain data."""
+    """Return the rows of a constraint system as plain data."""
     return {
         "constraints": [
             {
@@ -178,7 +178,7 @@ def constraints_data(rows: Iterable[Constraint]) -> ConstraintsData:
 
 
 def findings_json(found: Iterable[tuple[str, bool, Iterable[Finding]]], broken: Mapping[str, str]) -> str:
-    """JSON of findings of several models. `broken`: path -> reason that it is unusable."""
+    """Return the findings of several models as JSON. `broken` maps the path of an unusable model to the reason."""
     models = [
         {"model": name, "ok": ok, "findings": [finding_data(f) for f in findings]}
         for name, ok, findings in found

@@ -28,16 +28,17 @@ _FOLDERS = (Path(__file__).parent / "findings", Path(__file__).parents[2] / "doc
 
 
 def rule_lines(code: str) -> Iterator[Line]:
-    """Lines of a finding's page, headings styled."""
+    """Return the lines of a finding's page, with styled headings."""
     for text in rule_page(code).splitlines():
         yield line(("bold" if text.startswith("#") else "prose", text))
 
 
 @lru_cache(maxsize=len(CODES))
 def rule_page(code: str) -> str:
-    """The Markdown page of a finding's code. Only its title if the pages are not installed.
+    """Return the Markdown page of a finding's code, or only its title if the pages are not installed.
 
-    Raises `KeyError` for a code that does not exist.
+    Raises:
+        KeyError: If the code does not exist.
     """
     _, line = CODES[code]
     for folder in _FOLDERS:
@@ -53,7 +54,7 @@ LEVELS = {"error": "error", "warning": "warning", "info": "note"}
 
 
 def render_sarif(analysis: Analysis) -> str:
-    """Findings of one analysis as SARIF text."""
+    """Return the findings of one analysis as SARIF."""
     path = analysis.model.path
     return sarif_text([(str(path) if path is not None else "", analysis.findings)])
 
@@ -61,7 +62,7 @@ def render_sarif(analysis: Analysis) -> str:
 def sarif_text(
     findings: Iterable[tuple[str, Sequence[Finding]]], unusable: Mapping[str, str] | None = None
 ) -> str:
-    """One SARIF run over the findings of any number of files (path, findings); `unusable`: path -> why."""
+    """Return one SARIF run over the findings of several files (path, findings); `unusable` maps a path to the reason."""
     codes = list(CODES)
     rules = [
         {
@@ -88,7 +89,7 @@ def sarif_text(
 
 
 def _result(path: str, finding: Finding, codes: list[str]) -> dict[str, Any]:
-    place = getattr(finding, "place", None)  # findings on source code know their line
+    place = getattr(finding, "place", None)  # only findings on source code have a line
     location: dict[str, Any] = _place(path, place.line if place is not None else 0) if path else {}
     if finding.named:
         location["logicalLocations"] = [{"fullyQualifiedName": n, "kind": "function"} for n in finding.named]
@@ -114,7 +115,7 @@ def _uri(path: str) -> str:
 
 
 def message_text(finding: Finding) -> str:
-    """A finding as one paragraph: title, operands, steps, help."""
+    """Return a finding as one paragraph: title, operands, steps, help."""
     parts = [finding.title + (f" at {finding.node}" if finding.node else "")]
     parts += [f"{name} {shape} {origin}" for name, shape, origin in finding.operands]
     parts += [step.text for step in finding.steps]
@@ -135,16 +136,16 @@ _COMMANDS = {"error": "error", "warning": "warning", "info": "notice"}
 
 
 def render_github(analysis: Analysis) -> str:
-    """Findings of one analysis as workflow commands."""
+    """Return the findings of one analysis as workflow commands."""
     path = analysis.model.path
     return "\n".join(annotation_lines([(str(path) if path is not None else "", analysis.findings)]))
 
 
 def annotation_lines(findings: Iterable[tuple[str, Sequence[Finding]]]) -> Iterator[str]:
-    """One workflow command per finding of any number of files (path, findings)."""
+    """Return one workflow command per finding of several files (path, findings)."""
     for path, found in findings:
         for finding in found:
-            place = getattr(finding, "place", None)  # findings on source code know their line
+            place = getattr(finding, "place", None)  # only findings on source code have a line
             yield command(
                 _COMMANDS[finding.severity],
                 message_text(finding),
@@ -155,7 +156,7 @@ def annotation_lines(findings: Iterable[tuple[str, Sequence[Finding]]]) -> Itera
 
 
 def command(kind: str, message: str, path: str = "", title: str = "", *, line: int = 0) -> str:
-    """Text of one workflow command: ``::error file=model.onnx,title=SS201 …::message``, escaped."""
+    """Return one escaped workflow command: ``::error file=model.onnx,title=SS201 …::message``."""
     properties = {"file": path, "line": str(line or ""), "title": title}
     given = ",".join(f"{key}={_property(value)}" for key, value in properties.items() if value)
     lines = "\n".join(map(visible, message.split("\n")))

@@ -1,4 +1,4 @@
-"""`scan`: analyzes many models in parallel, one row each."""
+"""Parallel analysis of many models for `scan`, one row each."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ..explain.finding import Finding
     from .documents import ScannedModel
 
-#: no error; findings that are errors; not a model that can be read; the analysis itself failed
+#: no errors; findings that are errors; not a readable model; the analysis itself failed
 Status = Literal["ok", "conflict", "unusable", "failed"]
 _STYLES = {"ok": "good", "conflict": "error", "unusable": "warning", "failed": "error"}
 
@@ -45,12 +45,12 @@ class ScanRow:
     unjudged: tuple[str, ...] = ()
 
     def count(self, severity: str) -> int:
-        """Number of findings of a severity."""
+        """Return the number of findings of a severity."""
         return sum(f.severity == severity for f in self.findings)
 
 
 def find_models(paths: Iterable[str | Path]) -> list[Path]:
-    """The named files and all ``*.onnx`` files in the named folders, without duplicates."""
+    """Return the given files and all ``*.onnx`` files in the given folders, without duplicates."""
     found: dict[Path, None] = {}
     for path in map(Path, paths):
         for file in sorted(path.rglob("*.onnx")) if path.is_dir() else [path]:
@@ -64,7 +64,7 @@ def scan_one(
     assume: Sequence[str] = (),
     bind: Mapping[str, int] | None = None,
 ) -> ScanRow:
-    """Analyzes one file; errors become part of the row."""
+    """Analyze one file; errors become part of the row."""
     from ..analysis import analyze
     from ..model import ModelError
 
@@ -98,17 +98,17 @@ def scan(
     assume: Mapping[str, Sequence[str]] | None = None,
     bind: Mapping[str, int] | None = None,
 ) -> list[ScanRow]:
-    """Analyzes many models in parallel; rows are in the order of the files.
+    """Analyze many models in parallel, and return rows in the order of the files.
 
     Args:
-        paths: files, and folders that are searched for ``*.onnx``.
-        executor: any `concurrent.futures.Executor` (a Dask ``Client.get_executor()`` for a cluster); without
-            one, `jobs` processes (one per processor) are started and ended.
-        jobs: processes to start.
-        broadcast: as in `analyze`.
-        progress: called with (done, total, row) as models are done, in whatever order that is.
-        assume: conditions that are known of a model's sizes, by path.
-        bind: sizes of symbols, as in `analyze`; for every model.
+        paths: Files, and folders to search for ``*.onnx``.
+        executor: Any `concurrent.futures.Executor` (for a cluster, Dask's ``Client.get_executor()``). Without one,
+            `jobs` processes (by default one per processor) are started and ended.
+        jobs: Number of processes to start.
+        broadcast: Treatment of named dims in broadcasts, as in `analyze`.
+        progress: Callback with (done, total, row), called as models finish, in any order.
+        assume: Known conditions on a model's sizes, by path.
+        bind: Sizes of symbols for every model, as in `analyze`.
     """
     files = [str(p) for p in find_models(paths)]
     rows: dict[str, ScanRow] = {}
@@ -129,21 +129,23 @@ def scan(
     return [rows[f] for f in files]
 
 
-#: work of `scan_one`, by file
+#: pending calls of `scan_one`, by file
 _Work = Mapping[str, tuple[str, "BroadcastMode", tuple[str, ...], dict[str, int]]]
 
 
 def _run(executor: Executor, work: _Work) -> Iterator[ScanRow]:
     from concurrent.futures import as_completed
 
-    largest_first = sorted(work, key=_size, reverse=True)  # so that none is left for the end, alone
+    largest_first = sorted(
+        work, key=_size, reverse=True
+    )  # so that no large file is left to run alone at the end
     futures: dict[Future[ScanRow], str] = {executor.submit(scan_one, *work[f]): f for f in largest_first}
     for future in as_completed(futures):
         yield future.result()
 
 
 def _own_processes(work: _Work, workers: int) -> Iterator[ScanRow]:
-    """Scans in worker processes created here. When one dies, the files not done yet are tried again, each by itself."""
+    """Scan in worker processes created here. If one dies, retry each unfinished file in its own process."""
     from concurrent.futures.process import BrokenProcessPool
 
     left = dict.fromkeys(work)
@@ -158,11 +160,11 @@ def _own_processes(work: _Work, workers: int) -> Iterator[ScanRow]:
                 with _pool(1) as pool:
                     yield pool.submit(scan_one, *work[file]).result()
             except BrokenProcessPool:
-                yield ScanRow(file, "failed", message="the process that analyzed it died")
+                yield ScanRow(file, "failed", message="the worker process died")
 
 
 def _pool(workers: int) -> ProcessPoolExecutor:
-    """A process pool; workers are forked from a process with all imports done, if possible."""
+    """Return a process pool; if possible, workers are forked from a process with all imports done."""
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context
 
@@ -173,10 +175,10 @@ def _pool(workers: int) -> ProcessPoolExecutor:
         from . import scan_worker  # noqa: F401 -- before the fork, so that every worker has it
 
         context = get_context("fork")
-    else:  # a process without the threads of this one, whose locks a fork might keep
+    else:  # the fork server has no other threads, whose locks a forked child would keep
         context = get_context("forkserver")
         context.set_forkserver_preload(["__main__", __name__, f"{__package__}.scan_worker"])
-    # what is there before the first model is no garbage: collections need not look at it
+    # Objects created before the first model are not garbage; exclude them from collections.
     return ProcessPoolExecutor(
         workers, mp_context=context, initializer=_start_worker, initargs=(named_plugins(),)
     )
@@ -199,7 +201,7 @@ def _size(file: str) -> int:
 
 
 def scan_lines(rows: Sequence[ScanRow]) -> Iterator[Printed]:
-    """Table of scanned models, and totals."""
+    """Return the table of scanned models, and totals."""
     heads = ("model", "", f"{'nodes':>6}", f"{'s':>6}", f"{'shapes':>7}", "findings")
     yield row(*(("dim", h) for h in heads))
     for r in rows:
@@ -220,11 +222,11 @@ def scan_lines(rows: Sequence[ScanRow]) -> Iterator[Printed]:
 
 
 def _totals_text(totals: dict[str, int]) -> str:
-    return ", ".join(f"{n} {status}" for status, n in totals.items() if n) or "nothing to do"
+    return ", ".join(f"{n} {status}" for status, n in totals.items() if n) or "no models found"
 
 
 def scan_data(rows: Sequence[ScanRow]) -> dict[str, Any]:
-    """The rows as plain data."""
+    """Return the rows as plain data."""
     return {"models": [_row_data(r) for r in rows]}
 
 

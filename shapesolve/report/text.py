@@ -1,4 +1,4 @@
-"""The text report of an analysis, and findings as text."""
+"""Text report of an analysis, and findings as text."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ if TYPE_CHECKING:
     from ..solve.contract.contract import Contract, Term
     from .gate import Sifted
 
-#: the column of labels, alone and with the gap behind it
+#: width of the label column, without and with the gap after it
 _WIDTH, _LABEL = 8, 8 + GAP
 _INDENT = " " * _LABEL
 
 
 def render_text(analysis: Analysis) -> str:
-    """The whole report as plain text."""
+    """Return the whole report as plain text."""
     return plain(report_lines(analysis))
 
 
 def report_lines(
     analysis: Analysis, seconds: float | None = None, *, exact: bool = False
 ) -> Iterator[Printed]:
-    """Lines of the report: headline, inputs, outputs, contract, findings. Forms are for usual sizes or `exact`."""
+    """Return the lines of the report: headline, inputs, outputs, contract, findings. Forms are typical or `exact`."""
     yield headline(analysis, seconds)
     yield ()
     inputs = list(analysis.inputs)
@@ -50,13 +50,13 @@ def report_lines(
 
 
 def model_name(analysis: Analysis) -> str:
-    """File name of the model with its folder. Without a file, the graph's name."""
+    """Return the file name of the model with its folder, or the graph's name if there is no file."""
     path = analysis.model.path
     return "/".join(path.parts[-2:]) if path is not None else (analysis.model.graph.name or "model")
 
 
 def headline(analysis: Analysis, seconds: float | None = None) -> Line:
-    """``model.onnx   8,175 nodes · opset 17 · 0.21 s``."""
+    """Return ``model.onnx   8,175 nodes · opset 17 · 0.21 s``."""
     model = analysis.model
     name = model_name(analysis)
     count = len(model.graph.nodes)
@@ -76,7 +76,7 @@ def _rows(analysis: Analysis, names: list[str], *, exact: bool = False) -> list[
 
 
 def shown_shapes(analysis: Analysis, names: list[str], *, exact: bool = False) -> dict[str, Shape]:
-    """Simplified shapes of these tensors, for usual sizes or `exact`."""
+    """Return the simplified shapes of these tensors, for typical sizes or `exact`."""
     simple = analysis._solved.simple_shapes
     return {n: simple[n] if exact else simple.usual(n)[0] for n in names if n in analysis.shapes}
 
@@ -89,7 +89,7 @@ def _table(title: str, rows: list[Tensors]) -> Iterator[Row]:
 
 
 def tensor_lines(analysis: Analysis, names: list[str], *, exact: bool = False) -> Iterator[Printed]:
-    """Table of tensors with types and shapes."""
+    """Return a table of tensors with types and shapes."""
     yield from _table("tensors", [Tensors(n, *_one(analysis, n, exact), 0) for n in names])
     yield from legend_lines(analysis, names, exact=exact)
 
@@ -100,7 +100,7 @@ def _one(analysis: Analysis, name: str, exact: bool) -> tuple[str, str]:
 
 
 def legend_lines(analysis: Analysis, names: Iterable[str], *, exact: bool = False) -> Iterator[Printed]:
-    """The scope of these tensors' shapes, and definitions of the generated symbols (`_d0`) in them."""
+    """Return the scope of these tensors' shapes, and the definitions of generated symbols (`_d0`) in them."""
     known = [n for n in names if n in analysis.shapes]
     used = (
         {} if exact else dict.fromkeys(c for n in known for c in analysis._solved.simple_shapes.usual(n)[1])
@@ -116,12 +116,12 @@ def legend_lines(analysis: Analysis, names: Iterable[str], *, exact: bool = Fals
 
 
 def _others(scope: Iterable[Cond]) -> str:
-    """What `--exact` adds to forms of this scope."""
+    """Return the sizes that `--exact` adds to forms of this scope."""
     return "smaller sizes" if all(c.kind == ">=" and len(c.free) == 1 for c in scope) else "other sizes"
 
 
 def _meanings(analysis: Analysis, shapes: Mapping[str, Shape]) -> Iterator[tuple[str, str]]:
-    """Generated symbols in these shapes, each with its explanation."""
+    """Return the generated symbols in these shapes, each with an explanation."""
     reasons, definitions = analysis._solved.walk.state.reasons, analysis._solved.definitions
     explained = reasons.keys() | definitions.keys()
     used = dict.fromkeys(
@@ -154,7 +154,7 @@ def _meanings(analysis: Analysis, shapes: Mapping[str, Shape]) -> Iterator[tuple
 def contract_lines(
     analysis: Analysis, limit: int | None = MAX_LINES, *, exact: bool = False
 ) -> Iterator[Printed]:
-    """Lines of the contract: conditions and their nodes, for usual sizes or `exact`."""
+    """Return the lines of the contract: conditions and their nodes, for typical sizes or `exact`."""
     for i, conflict in enumerate(analysis._solved.rejected_request):
         yield line(("dim", ("" if i else "contract").ljust(_LABEL)), ("error", conflict.message))
     if analysis._solved.rejected_request:
@@ -163,7 +163,9 @@ def contract_lines(
         yield line(
             ("dim", "contract".ljust(_LABEL)), ("error", "no input sizes run: the model contradicts itself")
         )
-        for conflict in analysis.conflicts if limit is None else ():  # else the findings tell
+        for conflict in (
+            analysis.conflicts if limit is None else ()
+        ):  # with a limit, the conflicts are listed as findings
             yield row(" " * _WIDTH, conflict.finding.title, ("dim", conflict.finding.node), most=48)
         return
     contract = analysis.contract
@@ -195,7 +197,7 @@ def contract_lines(
 def _form_lines(
     contract: Contract, limit: int | None, exact: bool, label: str, case: str = ""
 ) -> Iterator[Printed]:
-    """Lines of a contract's usual or exact form, after a label; `case` says when it holds."""
+    """Return the lines of a contract's simplified or exact form, after a label; `case` is its scope."""
     start = ("dim", label.ljust(_LABEL))
     terms = contract.terms if exact else contract.usual.terms
     if not terms:
@@ -220,7 +222,7 @@ def _form_lines(
 
 
 def _example(analysis: Analysis) -> dict[str, int]:
-    """Sizes at which the model runs, as a person would choose them, for the names that no simple bound describes."""
+    """Return readable example sizes at which the model runs, for the names without a simple bound."""
     from ..deploy.sizes import NoSizes, Sizes
 
     terms = analysis.contract.usual.terms
@@ -261,19 +263,19 @@ def _terms(terms: list[Term], limit: int | None) -> Iterator[Printed]:
 
 
 def _needed_by(nodes: tuple[str, ...]) -> str:
-    """The nodes that need a condition: two if they are short, and the number of the others."""
+    """Return the nodes that require a condition: two if they are short, and the number of the others."""
     count = 2 if sum(map(len, nodes[:2])) <= 36 else 1
     more = len(nodes) - count
     return f"needed by {', '.join(nodes[:count])}{f' and {more} more' if more > 0 else ''}" if nodes else ""
 
 
 def _declared_by(term: Term) -> str:
-    """What the model declares that needs a condition, if no node needs it."""
+    """Return the declaration that requires a condition, if no node requires it."""
     return next((c.rule for c in term.constraints if not c.node), "")
 
 
 def constraint_lines(rows: Sequence[Constraint]) -> Iterator[Printed]:
-    """The rows of a constraint system: role, node, condition, and the condition over the model's inputs if it differs."""
+    """Return a constraint system's rows: role, node, condition, and the condition over the model's inputs if it differs."""
     if not rows:
         yield line("no constraints")
     for c in rows:
@@ -289,19 +291,19 @@ def constraint_lines(rows: Sequence[Constraint]) -> Iterator[Printed]:
 
 
 def _beyond_contract(findings: Iterable[Finding]) -> list[Finding]:
-    """The findings that say more than a row of the contract, which stands above them."""
+    """Return the findings that are not just a row of the contract, which is printed above them."""
     return [f for f in findings if (f.code != "SS403" and not f.usual) or _names_operand(f)]
 
 
 def _names_operand(finding: Finding) -> bool:
-    """True if the first note is about an operand, such as a stored table."""
+    """Return True if the first note is about an operand, such as a stored table."""
     return any(note.startswith(f"{name} ") for note in finding.notes[:1] for name, _, _ in finding.operands)
 
 
 def summary_lines(
     analysis: Analysis, shown: Sequence[Finding] | None = None, *, brief: bool = False
 ) -> Iterator[Printed]:
-    """Number of findings by severity, then each finding. If `brief`, below a contract: conditions are not repeated."""
+    """Return counts of findings by severity, then each finding. If `brief`, conditions are left to the contract above."""
     found = analysis.findings if shown is None else shown
     if not found:
         yield line(("dim", "findings".ljust(_LABEL)), ("good", "none"))
@@ -321,7 +323,7 @@ def summary_lines(
 
 
 def closing_line(sifted: Sequence[Sifted], unusable: int = 0) -> Printed:
-    """Totals over all models: ``31 models: 2 errors; 126 limits and 5 known hidden``. Empty if one model shows it all."""
+    """Return totals over all models: ``31 models: 2 errors; 126 limits and 5 known hidden``; empty for a single model."""
     limits, known = sum(of.limits for of in sifted), sum(of.known for of in sifted)
     total = len(sifted) + unusable
     if total < 2 and not limits + known and (unusable or any(of.shown for of in sifted)):
@@ -345,17 +347,17 @@ def _plural(n: int, what: str) -> str:
 
 
 def counted(counts: dict[str, int]) -> str:
-    """Text of counts: ``2 errors, 1 warning``."""
+    """Return counts: ``2 errors, 1 warning``."""
     return ", ".join(f"{n} {s}{'s' if n > 1 and s != 'info' else ''}" for s, n in counts.items() if n)
 
 
 def findings_text(findings: Iterable[Finding]) -> str:
-    """Findings as plain text."""
+    """Return findings as plain text."""
     return "\n\n".join(plain(finding_lines(f)) for f in findings)
 
 
 def finding_lines(finding: Finding, *, conditions: bool = True) -> Iterator[Printed]:
-    """One finding: code and title, place, operands, the steps that lead to it, notes, help."""
+    """Return the lines of one finding: code and title, location, operands, derivation, notes, and help."""
     yield line(
         (finding.severity, f"{finding.severity}[{finding.code}]"),
         ("bold", f": {finding.title}"),

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def verdict_lines(claim: str, proof: Proof) -> Iterator[Line]:
-    """Lines of a proof result: assumptions and reasons, counterexample, or why unknown."""
+    """Return lines on a proof: assumptions and premises, the counterexample, or the reason why it is unknown."""
     if isinstance(proof, Proved):
         if proof:
             yield line(("good", "proved"), "  ", ("shape", claim))
@@ -39,13 +39,13 @@ def verdict_lines(claim: str, proof: Proof) -> Iterator[Line]:
         if proof.holds_if and not proof.only_at:
             yield line(("dim", "  holds if  "), ("shape", " and ".join(proof.holds_if)))
     else:
-        yield line(("warning", "not decided"), "  ", ("shape", claim))
+        yield line(("warning", "unknown"), "  ", ("shape", claim))
         if isinstance(proof, Unknown):
             yield line(("dim", "  because   "), proof.reason)
 
 
 def verdict_data(claim: str, proof: Proof) -> ProveData:
-    """Result of a proof as plain data."""
+    """Return the result of a proof as plain data."""
     decided: Literal["proved", "refuted", "unknown"] = (
         "proved" if proof else "refuted" if isinstance(proof, Refuted) else "unknown"
     )

@@ -32,12 +32,12 @@ def verify_at_sizes(
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[Verification]:
-    """Runs the model on at most `runs` generated inputs and compares shapes. The `given` sizes are kept.
+    """Run the model on at most `runs` generated inputs, and compare shapes. The `given` sizes are kept.
 
     `progress` is called with (done, total) before each run.
 
     Raises:
-        CannotRun: weights are missing, no sizes satisfy the contract, or the runtime refuses.
+        CannotRun: If weights are missing, no sizes satisfy the contract, or onnxruntime rejects the model.
     """
     _runnable(analysis, given)
     try:
@@ -70,34 +70,30 @@ def _runnable(analysis: Analysis, given: Mapping[str, int]) -> None:
             if not (path.parent / f).is_file()
         ]
         if missing:
-            raise CannotRun(
-                f"its weights are not there ({missing[0]}): it can be analyzed, but it cannot run"
-            )
+            raise CannotRun(f"cannot run the model: its weights are missing ({missing[0]})")
     for name, known in analysis.inputs.items():
         if not isinstance(known, Tensor):
-            raise CannotRun(f"input {name} is not a tensor: give inputs of your own to Analysis.verify")
+            raise CannotRun(f"input {name} is not a tensor; pass inputs to Analysis.verify")
         if name not in analysis.shapes:
-            raise CannotRun(
-                f"the rank of input {name} is not known: give inputs of your own to Analysis.verify"
-            )
+            raise CannotRun(f"input {name} has unknown rank; pass inputs to Analysis.verify")
     if analysis._solved.nothing_runs:
         raise CannotRun(analysis._solved.nothing_runs)
 
 
 def _none_found(analysis: Analysis, given: Mapping[str, int], reason: str) -> str:
-    """Message: no inputs exist at these sizes, with the reason."""
+    """Return the error for sizes without any inputs, with the reason."""
     sizes = sizes_text(given)
     wrong = [t.text for t in analysis.contract.broken(given)]
     if wrong:
         return f"{sizes} breaks the contract: {' and '.join(wrong)} must hold"
-    return f"no sizes{f' with {sizes}' if sizes else ''} were found that satisfy the contract: {reason}"
+    return f"found no sizes{f' with {sizes}' if sizes else ''} that satisfy the contract: {reason}"
 
 
 # ---------------------------------------------------------------------- text and data
 
 
 def verification_lines(analysis: Analysis, runs: Sequence[Verification]) -> Iterator[Printed]:
-    """One line per run, and the tensors that disagree."""
+    """Return one line per run, and the tensors that disagree."""
     from .text import headline
 
     yield headline(analysis)
@@ -115,12 +111,12 @@ def verification_lines(analysis: Analysis, runs: Sequence[Verification]) -> Iter
                 ("name", m.tensor),
                 "  ",
                 ("shape", m.predicted),
-                f" is {list(m.computed)}, it was {list(m.true)}",
+                f" predicted {list(m.computed)}, got {list(m.true)}",
             )
 
 
 def verification_data(runs: Sequence[Verification]) -> list[RunData]:
-    """The runs as plain data."""
+    """Return the runs as plain data."""
 
     return [
         {

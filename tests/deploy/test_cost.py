@@ -250,13 +250,13 @@ def test_what_does_not_fit_and_what_is_missing() -> None:
         ),
         assume=["A >= 3"],
     )
-    with pytest.raises(ss.NoSizes, match="A = 3, the least accepted size, takes 240 bytes already"):
+    with pytest.raises(ss.NoSizes, match="A = 3, the smallest accepted size, already takes 240 bytes"):
         c.fit(100, "A", {"B": 10})
     with pytest.raises(ValueError, match="give them: B"):
         c.fit(1000, "A")
     with pytest.raises(ValueError, match="no input of the model has a dim named 'Q'"):
         c.fit(1000, "Q", {"B": 1})
-    with pytest.raises(ValueError, match="sizes are missing: B"):
+    with pytest.raises(ValueError, match="missing sizes: B"):
         c.at({"A": 4})
     with pytest.raises(ValueError, match="does not accept"):
         c.at({"A": 2, "B": 1})
@@ -335,4 +335,4 @@ def test_given_sizes_stand_in_the_formulas_and_bring_those_that_follow() -> None
         app, ["cost", str(MODELS.parents[1] / "examples/attention.onnx"), "--at", "batch=1,seq=1,past_seq=63"]
     )
     assert decoder.output.startswith("at batch = 1, seq = 1, past_seq = 63, total_seq = 64\n")
-    assert "KiB  the most that is held at once" in decoder.output
+    assert "KiB  maximum held at once" in decoder.output

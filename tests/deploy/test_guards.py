@@ -222,7 +222,7 @@ def test_sizes_that_only_expressions_declare_are_solved_for(tmp_path: Path) -> N
 def test_what_shapes_do_not_determine_is_refused() -> None:
     with pytest.raises(ValueError, match="do not determine the size a"):
         ss.guard(declared(["a*b"]))
-    with pytest.raises(ValueError, match="there is no language 'c'"):
+    with pytest.raises(ValueError, match="unknown language 'c'"):
         ss.guard(declared(["a"]), "c")  # type: ignore[arg-type]
 
 

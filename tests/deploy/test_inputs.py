@@ -194,7 +194,7 @@ def test_values_and_sizes_can_be_given() -> None:
         ss.generate_inputs(model, values={"z": 1})
     with pytest.raises(ValueError, match="no input of the model has a dim named 'q'"):
         ss.generate_inputs(model, bind={"q": 1})
-    with pytest.raises(ValueError, match=r"has shape \[3\], but \[5\] is drawn"):
+    with pytest.raises(ValueError, match=r"must have shape \[5\], got \[3\]"):
         ss.generate_inputs(model, count=1, bind={"k": 5}, values={"i": [0, 1, 2]})
 
 
@@ -323,14 +323,14 @@ def test_as_many_as_are_asked_for() -> None:
         assert [s["N"] for s in made.sizes] == [0] * count
         for feed in made:
             runs.run(None, feed)
-    with pytest.raises(ValueError, match="there cannot be -1 feeds"):
+    with pytest.raises(ValueError, match="count must be at least 0, got -1"):
         ss.generate_inputs(model, -1)
 
 
 def test_an_index_that_is_always_outside_is_told() -> None:
     made = ss.generate_inputs(counted(table=2, offset=9), count=3, edge=False)
     assert len(made) == 3
-    assert any("may lie outside of its table" in guess for guess in made.guesses)
+    assert any("may be out of range" in guess for guess in made.guesses)
 
 
 @pytest.mark.parametrize(("op_type", "gates"), [("LSTM", 4), ("RNN", 1)])
@@ -367,7 +367,7 @@ def test_numbers_from_which_indices_are_computed_lead_into_the_table() -> None:
     for feed in made:
         runs.run(None, feed)
     assert max(sizes["lags"] for sizes in made.sizes) > 20
-    assert any("stay within their table" in guess for guess in made.guesses)
+    assert any("in range" in guess for guess in made.guesses)
 
 
 def test_what_onnxruntime_divides_by_is_not_zero() -> None:

@@ -234,7 +234,7 @@ def test_migraphx_gets_each_range_with_its_usual_size() -> None:
     words = shlex.split(text, comments=True)
     assert words[:2] == ["--dyn-input-dim", "@image"]
     assert words[2] == "[1,3,{min:8,max:96,optimals:[64]},{min:8,max:64,optimals:[64]}]"
-    assert text.splitlines()[-1].startswith("# within the ranges, also keep")
+    assert text.splitlines()[-1].startswith("# within the ranges, also satisfy")
 
 
 def test_triton_is_told_of_all_inputs() -> None:
@@ -279,7 +279,7 @@ def test_openvino_is_not_told_of_inputs_that_nothing_reads() -> None:
     space: dict[str, Any] = {}
     exec(text := ss.profile_text(a, found, "openvino"), space)  # noqa: S102  (what a user runs)
     assert space["shapes"] == {"read": "[1..4,3]"}
-    assert "# nothing reads 'unread'" in text
+    assert "# no node reads 'unread'" in text
     if find_spec("openvino") is not None:
         import openvino as ov
 
@@ -304,8 +304,8 @@ def test_the_command(tmp_path: Path) -> None:
     text = (tmp_path / "options").read_text("utf-8")
     options, comment = text.splitlines()
     assert options == "--minShapes=image:1x3x8x8 --optShapes=image:1x3x64x8 --maxShapes=image:8x3x512x8"
-    assert comment == "# within the ranges, also keep height % 8 == 0"
-    assert "note: within the ranges, also keep height % 8 == 0" in done.stderr
+    assert comment == "# within the ranges, also satisfy height % 8 == 0"
+    assert "note: within the ranges, also satisfy height % 8 == 0" in done.stderr
     done = CliRunner().invoke(app, ["profile", str(UNET), "--opt", "height=12"])
     assert (done.exit_code, done.stderr.startswith("error: ")) == (1, True)
 

@@ -81,7 +81,7 @@ def test_the_command_says_what_is_broken() -> None:
     done = CliRunner().invoke(app, ["sizes", unet, "--near", "height=1080,width=1920"])
     assert (done.exit_code, done.output.strip()) == (
         0,
-        "accepted as they are: height = 1080, width = 1920, with batch = 1",
+        "accepted: height = 1080, width = 1920, with batch = 1",
     )
     done = CliRunner().invoke(app, ["sizes", unet, "--near", "hight=8"])
     assert done.exit_code == 2
@@ -107,7 +107,7 @@ def test_sizes_that_are_not_given_take_what_the_others_need() -> None:
     assert question.nearest({"height": 60}, "below") == {"batch": 1, "height": 56, "width": 8}
     assert question.nearest({"height": 60}, "above") == {"batch": 1, "height": 64, "width": 8}
     done = CliRunner().invoke(app, ["sizes", str(ROOT / "examples/unet.onnx"), "--near", "height=60"])
-    assert "height % 8 == 0 is needed, but height = 60" in done.output
+    assert "height % 8 == 0 is required, got height = 60" in done.output
     assert "width % 8" not in done.output
 
 

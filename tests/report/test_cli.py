@@ -104,7 +104,7 @@ def test_prove() -> None:
 def test_what_is_not_decided_has_an_exit_code_of_its_own(tmp_path: Path) -> None:
     found = tmp_path / "found.onnx"
     onnx.save(model("g (float[N] x) => (int64[1, found] y) { y = NonZero(x) }"), found)
-    assert run("prove", str(found), "y[1] == N", code=3).stdout.startswith("not decided")
+    assert run("prove", str(found), "y[1] == N", code=3).stdout.startswith("unknown")
     for prove in ((), ("--prove",)):
         assert "not decided" in run("diff", str(found), str(found), *prove, code=3).stdout
         run("diff", str(found), UNET, *prove, code=1)
@@ -140,7 +140,7 @@ def test_names_with_signs_in_them_need_no_quotes(tmp_path: Path) -> None:
 def test_files_are_not_replaced_unasked(tmp_path: Path) -> None:
     out = str(tmp_path / "out.onnx")
     assert "no input sizes run" in run("annotate", BROKEN, "-o", out, code=1).stderr
-    assert "--force replaces it" in error_of("annotate", UNET, "-o", out)
+    assert "pass --force to overwrite it" in error_of("annotate", UNET, "-o", out)
     run("annotate", UNET, "-o", out, "--force")
 
 
@@ -194,13 +194,15 @@ def test_evaluate() -> None:
     broken = run(
         "evaluate", UNET, "--bind", "batch=2", "--bind", "height=20", "--bind", "width=24", code=1
     ).stdout
-    assert "  height % 8 == 0 is needed, but height = 20\n  = /up3/Concat (Concat needs equal sizes" in broken
+    assert (
+        "  height % 8 == 0 is required, got height = 20\n  = /up3/Concat (Concat needs equal sizes" in broken
+    )
     assert "max(" not in broken
     assert "contradicts itself" in run("evaluate", BROKEN, "--bind", "batch=2", code=1).stdout
     table = run("evaluate", ATTENTION, "--bind", "seq=7").stdout.splitlines()
     assert "present_key     float32  [batch, 4, past_seq + 7, 16]  [batch, 4, past_seq + seq, 16]" in table
     assert "past_key        float32  [batch, 4, past_seq, 16]" in table
-    assert table[-1] == "open: batch, total_seq, past_seq   (--bind batch=... gives it a size)"
+    assert table[-1] == "undetermined: batch, total_seq, past_seq   (set it with --bind batch=...)"
     data = json.loads(run("evaluate", UNET, "--bind", "batch=2", "--json").stdout)
     assert data["open"] == {"image": "[batch, 3, height, width]", "mask": "[batch, 1, height, width]"}
     assert "there are batch, height, width" in error_of("evaluate", UNET, "--bind", "depth=3")
@@ -218,7 +220,7 @@ def test_verify_runs_the_model() -> None:
 
 
 def test_verify_says_why_it_cannot() -> None:
-    assert "its weights are not there" in error_of("verify", EXTERNAL)
+    assert "its weights are missing" in error_of("verify", EXTERNAL)
     refused = error_of("verify", UNET, "--bind", "height=7")
     assert refused.endswith("height = 7 breaks the contract: height % 8 == 0 must hold")
     assert "no input sizes run" in error_of("verify", BROKEN)
@@ -251,8 +253,8 @@ def test_ops() -> None:
 
 def test_annotate_does_not_touch_the_model() -> None:
     before = Path(UNET).read_bytes()
-    assert "the original is never touched" in error_of("annotate", UNET, "-o", UNET)
-    assert "the original is never touched" in error_of("report", UNET, "-o", UNET)
+    assert "cannot overwrite the model itself" in error_of("annotate", UNET, "-o", UNET)
+    assert "cannot overwrite the model itself" in error_of("report", UNET, "-o", UNET)
     assert Path(UNET).read_bytes() == before
 
 
@@ -262,7 +264,7 @@ def test_weights_are_not_written_over(tmp_path: Path) -> None:
     weights.write_bytes(b"weights")
     for command in ("annotate", "report"):
         told = error_of(command, str(tmp_path / "model.onnx"), "-o", str(weights))
-        assert told.endswith("holds weights of the model, name another file")
+        assert told.endswith("is a weight file of the model; choose another file")
     assert weights.read_bytes() == b"weights"
 
 
@@ -341,8 +343,8 @@ def test_dims_that_make_no_sense(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (("analyze", UNET, "--bind", "height"), "--bind takes NAME=SIZE"),
-        (("analyze", UNET, "--bind", "height=-1"), "--bind takes NAME=SIZE"),
+        (("analyze", UNET, "--bind", "height"), "--bind must be NAME=SIZE"),
+        (("analyze", UNET, "--bind", "height=-1"), "--bind must be NAME=SIZE"),
         (("analyze", UNET, "--bind", "depth=3"), "no input of the model has a dim named 'depth'"),
         (("analyze", UNET, "--assume", "height =="), "expected a number"),
         (("prove", UNET, "height >"), "\n  height >\n          ^"),
@@ -352,14 +354,17 @@ def test_dims_that_make_no_sense(tmp_path: Path) -> None:
         (("prove", UNET, "mask[1] == hight"), "no dim of the model is called 'hight'; did you mean height?"),
         (("prove", UNET, "mask[9] == 2"), "it has no axis 9"),
         (("annotate", UNET, "-o", "/nowhere/x.onnx"), "cannot write"),
-        (("annotate", UNET, "-o", "x.onnx", "--policy", "all"), "policy is skip, override, refine or strict"),
+        (
+            ("annotate", UNET, "-o", "x.onnx", "--policy", "all"),
+            "policy must be skip, override, refine, or strict",
+        ),
         (("scan", "/nowhere"), "there is no file"),
         (("ops", "Nope"), "no operator matches"),
         (("analyze",), "missing argument 'MODEL' (see shapesolve analyze --help)"),
         (("analyze", UNET, "--tensor", "x"), "no such option '--tensor'; did you mean '--tensors'?"),
         (
             ("analyze", UNET, "--format", "jsn"),
-            "'jsn' is none of text, json, sarif, github; did you mean json?",
+            "expected one of text, json, sarif, github, got 'jsn'; did you mean json?",
         ),
         (("analyze", UNET, "--tensors", "/upp3*"), "no tensor matches '/upp3*'; did you mean '/up3*'?"),
         (("check", UNET.replace("unet", "unett")), f"did you mean {UNET!r}?"),
@@ -368,9 +373,9 @@ def test_dims_that_make_no_sense(tmp_path: Path) -> None:
             ("cost", UNET, "--at", "height=8,width=8", "--of", "batch", "--plot", str(ROOT)),
             "is a directory",
         ),
-        (("cost", UNET, "--at", "height"), "--at takes NAME=SIZE"),
-        (("sizes", UNET, "--near", "height"), "--near takes NAME=SIZE"),
-        (("profile", UNET, "--opt", "height=x"), "--opt takes NAME=SIZE"),
+        (("cost", UNET, "--at", "height"), "--at must be NAME=SIZE"),
+        (("sizes", UNET, "--near", "height"), "--near must be NAME=SIZE"),
+        (("profile", UNET, "--opt", "height=x"), "--opt must be NAME=SIZE"),
         (("inputs", UNET, "-o", UNET), "cannot write"),
         (("simplify", UNET, "-o", "/nowhere/x", "--keep", "Cnov"), "which is to be kept; did you mean Conv?"),
         (
@@ -395,7 +400,7 @@ def test_a_dask_scheduler_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) 
     distributed = pytest.importorskip("distributed")
     waits = distributed.Client
     monkeypatch.setattr(distributed, "Client", lambda address, timeout: waits(address, timeout="1s"))
-    assert "no Dask scheduler answers" in error_of("scan", UNET, "--dask", "tcp://127.0.0.1:1")
+    assert "cannot reach a Dask scheduler" in error_of("scan", UNET, "--dask", "tcp://127.0.0.1:1")
 
 
 def test_control_characters_in_names_do_not_reach_the_terminal(tmp_path: Path) -> None:

@@ -127,7 +127,7 @@ def test_completion_of_another_shell_is_refused(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("SHELL", "/usr/bin/tcsh")
     done = CliRunner().invoke(app, ["--show-completion"])
     assert done.exit_code == 2
-    assert "SHELL says tcsh" in done.stderr
+    assert "SHELL is tcsh" in done.stderr
 
 
 def test_a_command_leaves_numpy_alone_where_no_array_is_needed() -> None:

@@ -165,11 +165,11 @@ def test_an_expectation_that_the_model_contradicts_is_an_error(project: Path) ->
     ("text", "told"),
     [
         ("failon = 1", "did you mean 'fail-on'"),
-        ('fail-on = "loud"', "is error, warning or info"),
+        ('fail-on = "loud"', "must be error, warning, or info"),
         ("select = 3", "must be a list of strings"),
-        ('select = ["XY"]', "no code is or begins with 'XY'"),
-        ("baseline = 1", "baseline is a file name"),
-        ('models = {"a" = {expects = []}}', "holds expect"),
+        ('select = ["XY"]', "unknown code or prefix 'XY'"),
+        ("baseline = 1", "baseline must be a file name"),
+        ('models = {"a" = {expects = []}}', "must contain only expect"),
         ("= 1", "cannot read"),
     ],
 )

@@ -91,7 +91,7 @@ def test_explain_and_evaluate_show_the_shapes_that_analyze_shows() -> None:
     told = plain(derivation_lines(a.explain("u"), a))
     assert told.splitlines()[0].endswith("[batch, 3, height, width]")
     assert "max(" not in told
-    assert "down (MaxPool) makes height//2" in told
+    assert "down (MaxPool) computes height//2" in told
     unfolded = plain(derivation_lines(a.explain("y"), a, unfold=True))
     assert "max(" not in unfolded
     assert "needs height % 2 == 0" in unfolded
@@ -103,5 +103,5 @@ def test_near_says_what_is_needed_and_the_nodes_in_their_order(tmp_path: pytest.
     onnx.save(POOLS, file)
     told = CliRunner().invoke(app, ["sizes", str(file), "--near", "n=1"]).stdout
     assert told.startswith("not accepted\nabove    n = 18")
-    assert "\n  n >= 18 is needed, but n = 1\n  = b (" in told
+    assert "\n  n >= 18 is required, got n = 1\n  = b (" in told
     assert "max(" not in told

@@ -45,7 +45,7 @@ def test_policies(policy: str, expected: str) -> None:
     inner.outputs[0].shape = ir.Shape(["N", 5])
     with pytest.raises(ValueError, match="declared as 5"):
         infer_symbolic_shapes(model, policy="strict")
-    with pytest.raises(ValueError, match="policy is"):
+    with pytest.raises(ValueError, match="policy must be"):
         infer_symbolic_shapes(model, policy="all")  # type: ignore[arg-type]
 
 

@@ -32,21 +32,21 @@ def test_shapes() -> None:
     first, key, *rest = str(caught.value).splitlines()
     assert first == "shapes differ"
     assert re.fullmatch(
-        r"  present_key\[2\]: past_seq \+ seq, expected seq \(they differ at past_seq = [1-9]\d*\)", key
+        r"  present_key\[2\]: expected seq, got past_seq \+ seq \(they differ at past_seq = [1-9]\d*\)", key
     )
     assert rest == [
-        "  present_key[3]: 16, expected 17",
-        "  attn_output: [batch, seq, 64], expected ['batch']",
-        "  nothing: the model has no such tensor",
+        "  present_key[3]: expected 17, got 16",
+        "  attn_output: expected ['batch'], got [batch, seq, 64]",
+        "  nothing: unknown tensor",
     ]
 
 
 def test_contracts() -> None:
     assert_contract(UNET, ["height % 4 == 0", "height % 8 == 0", "width == 8*(width//8)"])
     assert_contract(UNET, ["height % 4 == 0"], exact=False)
-    with pytest.raises(AssertionError, match="the model also needs width % 8 == 0"):
+    with pytest.raises(AssertionError, match="the model also requires width % 8 == 0"):
         assert_contract(UNET, ["height % 8 == 0"])
-    with pytest.raises(AssertionError, match="the model does not need height % 16 == 0"):
+    with pytest.raises(AssertionError, match="the model does not require height % 16 == 0"):
         assert_contract(UNET, ["height % 16 == 0", "width % 8 == 0"])
     with pytest.raises(AssertionError, match="expected a number"):
         assert_contract(UNET, ["height =="])
