@@ -141,7 +141,7 @@ def test_dims_shapes_and_conditions_say_what_they_take(
         call(given)
     said = str(caught.value)
     assert taken in said
-    assert said.endswith(f", not {given!r}")
+    assert said.endswith(f", got {given!r}")
 
 
 @pytest.mark.parametrize(("call", "taken"), REGISTERED)

@@ -134,7 +134,7 @@ def sizes(
     bind: Bind = None,
     assume: Assume = None,
 ) -> None:
-    """Find accepted sizes: typical, nearest, smallest, or best to pad to.
+    """Find accepted sizes: typical, nearest, or best to pad to.
 
     Without options, print typical sizes and the smallest ones.
     `--near` finds the nearest accepted sizes above, below, and on either side, and the conditions that the given

@@ -349,9 +349,9 @@ def prove(
     broadcast: Broadcast = "named",
     json: AsJson = False,
 ) -> None:
-    """Prove a condition for all accepted sizes, or find a counterexample.
+    """Prove a condition, or find a counterexample.
 
-    Exit code: 0 if proved, 1 if refuted, 3 if unknown. Example:
+    A proof holds for all accepted sizes. Exit code: 0 if proved, 1 if refuted, 3 if unknown. Example:
 
         shapesolve prove model.onnx "logits[1] == seq"
     """

@@ -273,8 +273,8 @@ def _listed(analysis: Analysis, one: Profile) -> Sequence[Mapping[str, int]]:
 
 def _too_many(one: Profile) -> str:
     return (
-        f"Core ML supports ranges that are valid for every size in them, or at most {MAX_COREML} shapes; this profile"
-        f" requires {' and '.join(one.conditions)} and has more shapes: narrow it with --min and --max"
+        f"Core ML supports ranges that are valid for every size in them, or at most {MAX_COREML} shapes; only sizes with"
+        f" {' and '.join(one.conditions)} run, and there are more: narrow the profile with --min and --max"
     )
 
 

@@ -47,7 +47,7 @@ def test_a_size_that_data_decides_may_be_given_and_what_does_not_depend_on_it_is
         told("--at", "num=5", "--max-memory", "12kB", "--of", "N")[1]["fit"]["size"]
         == c.fit(12000, "N", {"num": 5}).size
     )
-    assert "give them: num" in told("--max-memory", "12kB", "--of", "N", code=2)[0]
+    assert "provide them: num" in told("--max-memory", "12kB", "--of", "N", code=2)[0]
     assert (
         "no dim of the model is called 'nun'"
         in told("--at", "nun=5", "--max-memory", "12kB", "--of", "N", code=2)[0]

@@ -115,7 +115,7 @@ def test_explain_lists_the_way_from_the_inputs() -> None:
     assert (
         text.index("past_key")
         < text.index("/attn/k_proj/MatMul")
-        < text.index("/attn/Concat_3 makes past_seq + seq")
+        < text.index("/attn/Concat_3 computes past_seq + seq")
     )
     assert "through 4 nodes, from /attn/k_proj/MatMul to /attn/Transpose_1" in text
     assert error_of("explain", ATTENTION, "present").endswith("did you mean present_key or present_value?")
@@ -349,7 +349,7 @@ def test_dims_that_make_no_sense(tmp_path: Path) -> None:
         (("analyze", UNET, "--assume", "height =="), "expected a number"),
         (("prove", UNET, "height >"), "\n  height >\n          ^"),
         (("analyze", UNET, "--assume", "depth == 1"), "speaks of 'depth', which no input has; there are"),
-        (("analyze", UNET, "--broadcast", "maybe"), "broadcast is"),
+        (("analyze", UNET, "--broadcast", "maybe"), "broadcast must be"),
         (("prove", UNET, "nothing[1] == 2"), "the model has no tensor 'nothing'"),
         (("prove", UNET, "mask[1] == hight"), "no dim of the model is called 'hight'; did you mean height?"),
         (("prove", UNET, "mask[9] == 2"), "it has no axis 9"),
