@@ -268,7 +268,7 @@ def test_what_does_not_fit_and_what_is_missing() -> None:
 )
 def test_units(given: str, found: int | None) -> None:
     if found is None:
-        with pytest.raises(ValueError, match="memory (must be|is)"):
+        with pytest.raises(ValueError, match=r"memory (must be|is)"):
             bytes_in(given)
     else:
         assert bytes_in(given) == found
