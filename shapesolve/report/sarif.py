@@ -119,9 +119,8 @@ def message_text(finding: Finding) -> str:
     parts = [finding.title + (f" at {finding.node}" if finding.node else "")]
     parts += [f"{name} {shape} {origin}" for name, shape, origin in finding.operands]
     parts += [step.text for step in finding.steps]
-    parts += finding.notes
-    if finding.help:
-        parts.append(f"help: {finding.help}")
+    for text in (*finding.notes, f"help: {finding.help}" if finding.help else ""):
+        parts += filter(None, text.split("\n"))  # text of several lines, such as code to paste
     return "\n".join(map(visible, parts))
 
 

@@ -19,6 +19,7 @@ from .declared import (
     Declaration,
     ExportCall,
     declared_axes,
+    entries_added,
     from_dynamic_axes,
     python_name,
     read_declaration,
@@ -161,6 +162,50 @@ def _tried(report: Report) -> str:
 
 
 def _of_module(call: ExportCall, settings: Settings, extra: tuple[SourceFinding, ...] = ()) -> Report:
+    """The report on a call. Sizes that came out fixed are traced to an input without an entry, or an example of size 1."""
+    report = _checked(call, settings, extra)
+    fixed = {s.root.name: s for s in report.sizes if s.state == "fixed"}
+    if not fixed or settings.infer:
+        return report
+    found = report.declaration
+    alone = {a.size.name: a for a in reversed(found.axes) if a.size.name in fixed}
+    ones = {n: max(2, found.roots[n].low or 2) for n, a in alone.items() if a.example == 1}
+    if ones:
+        grown = _checked(ModuleRuns(call, found).grown(ones), settings, extra)
+        names = " and ".join(f"`{n}`" for n in ones)
+        title = f"the example has size 1 for {names}, which torch.export turns into a number"
+        text = f"take an example of 2 or more for {names} (tried)"
+        return _told_instead(report, grown, fixed, title, text, report.corrected)
+    for every in (False, True):
+        spec, left_out = entries_added(call, found, list(alone.values()), every)
+        if not left_out:
+            return report
+        wider = _checked(replace(call, spec=spec), settings, extra)
+        titles = [f"`{path}` has no entry for {axes}" for path, axes in left_out.items()]
+        text = wider.corrected or spec_text(spec)
+        state = "tried" if wider.tried or (wider.ok and settings.confirm) else "not tried"
+        told = _told_instead(report, wider, fixed, "; ".join(titles), f"declare it ({state}):\n{text}", text)
+        if told is not report:
+            return told
+    return report
+
+
+def _told_instead(
+    report: Report, other: Report, fixed: Mapping[str, Any], title: str, help: str, corrected: str
+) -> Report:
+    """The report with one finding for sizes that came out fixed, if in `other` they did not."""
+    still = {s.root.name for s in other.sizes if s.state in ("fixed", "unknown")}
+    if other.program is None or still & fixed.keys() or len(other.errors) >= len(report.errors):
+        return report
+    mine = next((f for f in report.findings if any(n in f.term for n in fixed)), None)
+    if mine is None:
+        return report
+    first = replace(mine, title=title, help=help)
+    tried = other.tried or other.ok
+    return replace(report, findings=ranked([first, *other.findings]), corrected=corrected, tried=tried)
+
+
+def _checked(call: ExportCall, settings: Settings, extra: tuple[SourceFinding, ...] = ()) -> Report:
     name = call.module.name if isinstance(call.module, FunctionModule) else type(call.module).__qualname__
     found = captured(call, free=True)
     try:

@@ -35,7 +35,7 @@ from .programs import (
 from .refusal import own_words, untold, unwritable
 from .report import Report
 from .running import ModuleRuns, Sizes
-from .verdicts import FileRuns, confirmed, probed
+from .verdicts import FileRuns, by_data, confirmed, probed, run_on_both_sides
 
 #: codes that running the module and its file reports better than the analysis, and declarations of the exporter
 _REPORTED_BETTER = ("SS102", "SS3", "SS4")
@@ -74,6 +74,9 @@ class Conclusion:
     found: list[Restriction] = field(default_factory=list)
     graph: FileRuns | None = None
     unwritten: bool = False
+    moved: dict[str, Cond] = field(
+        default_factory=dict
+    )  # a condition of the export -> what the runs made of it
 
     def __post_init__(self) -> None:
         self.files = Files(self.settings.opset)
@@ -95,7 +98,11 @@ class Conclusion:
         every = [*beside, *found]
         for one in found:
             others = [o.term.cond for o in every if o is not one]
-            yield replace(one, tried=confirmed(one, self.runs, self.graph, others))
+            tried = replace(one, tried=confirmed(one, self.runs, self.graph, others))
+            moved = run_on_both_sides(tried, self.runs, self.graph)
+            if moved.term is not one.term:
+                self.moved[str(one.term.cond)] = moved.term.cond
+            yield moved
 
     def add_file(self, file: Written) -> None:
         """Compares the guards, and the conditions of the written model, with the declaration."""
@@ -125,7 +132,7 @@ class Conclusion:
         table = axis_symbols(self.program, self.declaration)
         model = renamed(proto, table, self.declaration, input_names(self.program))
         traced = {str(r.term.cond) for r in self.found if r.tried.verdict == "tracer"}
-        needed = [t.cond for t in guarded if str(t.cond) not in traced]
+        needed = [self.moved.get(str(t.cond), t.cond) for t in guarded if str(t.cond) not in traced]
         declared = [c for root in self.declaration.roots.values() for c in root.conditions()]
         known = dim_names(model)
         return self.settings.analyzed(model, [c for c in (*needed, *declared) if c.free <= known])
@@ -186,8 +193,7 @@ class Conclusion:
             findings += [] if findings else [untold(self.refusal)]
             default = UNKNOWN
         if self.analysis is not None:
-            mine = (f for f in self.analysis.findings if not f.code.startswith(_REPORTED_BETTER))
-            findings += [located(f, origins.of(f.node)) for f in mine]
+            findings += self._of_graph(self.analysis, origins)
         seen = {n: ("traced", _TRACED + r.term.text) for r in traced for n in r.roots}
         seen |= {n: ("failing", _failing_text(f)) for f in failing for n, _ in f.counterexample}
         return Report(
@@ -202,6 +208,22 @@ class Conclusion:
             self.analysis.model.proto if self.analysis is not None else None,
             tried=advice.state == "tried",
         )
+
+    def _of_graph(self, analysis: Analysis, origins: Origins) -> Iterator[SourceFinding]:
+        """The analysis's own findings that running does not report better, those on sizes that data decides among them."""
+        roots = self.declaration.roots.keys()
+        data = {
+            n for a in analysis.ambiguities if not a.pair[0].free | a.pair[1].free <= roots for n in a.sites
+        }
+        other = None
+        for finding in analysis.findings:
+            decided = finding.code == "SS302" or (finding.code == "SS301" and finding.node in data)
+            if decided and self.runs is not None and other is None:
+                other = self.runs.other_data()
+            if decided and other is not None:
+                yield by_data(finding.title, origins.of(finding.node), *other)
+            elif decided or not finding.code.startswith(_REPORTED_BETTER):
+                yield located(finding, origins.of(finding.node))
 
     # ------------------------------------------------------------------ the declaration to paste
 

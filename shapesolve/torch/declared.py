@@ -74,6 +74,8 @@ class Axis:
     size: Dim
     example: int
     quoted: str = ""
+    given: Any = field(default=None, compare=False, repr=False)
+    """The entry of ``dynamic_shapes``."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +143,9 @@ class _Reader:
             found = self.entry(entry, self.paths[leaf], index % len(shape) if len(shape) else index)
             if found is not None and -len(shape) <= index < len(shape):
                 size, quoted = found
-                axis = Axis(leaf, self.paths[leaf], index % len(shape), size, int(shape[index]), quoted)
+                axis = Axis(
+                    leaf, self.paths[leaf], index % len(shape), size, int(shape[index]), quoted, entry
+                )
                 self.axes.append(axis)
                 self.leaves.setdefault((id(spec), index), axis)
 
@@ -235,6 +239,38 @@ def declared_axes(call: ExportCall, entry: Callable[[int, str, int, int], Any]) 
 
     found: dict[str, Any] = _tree_map_with_path(made, combined)
     return found
+
+
+def entries_added(
+    call: ExportCall, declaration: Declaration, known: Sequence[Axis], every: bool
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """``dynamic_shapes`` with entries for undeclared axes that are as long as a `known` one, and their text by input.
+
+    Unless `every` such axis is meant, it is one per input and size, at the same place if there is one.
+    """
+    combined = call.combined
+    shapes = [getattr(value, "shape", ()) for value in pytree.tree_leaves(combined)]
+    declared = {(a.leaf, a.index): a for a in declaration.axes}
+    text: dict[str, str] = {}
+
+    def meant(leaf: int, axis: int, size: int) -> Axis | None:
+        for root in sorted(known, key=lambda a: a.index != axis):
+            free = [i for i, n in enumerate(shapes[leaf]) if n == root.example and (leaf, i) not in declared]
+            if size == root.example and (every or axis == (root.index if root.index in free else free[0])):
+                return root
+        return None
+
+    def entry(leaf: int, path: str, axis: int, size: int) -> Any:
+        if (leaf, axis) in declared:
+            return declared[leaf, axis].given
+        root = meant(leaf, axis, size) if size > 1 else None
+        if root is None:
+            return None
+        before = f"{text[path]}, and " if path in text else ""
+        text[path] = f"{before}axis {axis}, which is fixed at {size}"
+        return root.given
+
+    return declared_axes(call, entry), text
 
 
 def from_dynamic_axes(

@@ -6,7 +6,7 @@ import copy
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import torch
@@ -25,6 +25,7 @@ from .limits import (
     MAX_KEPT,
     MAX_RUNS,
     MUCH_MADE,
+    OTHER_SIZES,
     PER_SIZE,
     SPREAD,
     STEPS,
@@ -33,6 +34,14 @@ from .limits import (
 )
 from .places import NOWHERE, SourceOrigin, module_names, origin_of_error
 from .refusal import own_words
+
+#: a way to fill the inputs -> its text
+_FILLS: dict[str, str] = {
+    "tiled": "the example's values, repeated",
+    "drawn": "values drawn from the example's",
+    "fitted": "integers that follow the sizes",
+    "ones": "integers of 1",
+}
 
 State = Literal["runs", "fails", "unknown"]
 Sizes = Mapping[str, int]
@@ -113,6 +122,7 @@ class ModuleRuns:
         self._place = _places_of_call(call.module, self._tree, count) if declaration.axes else range(count)
         self.example = example_sizes(declaration)
         self._known: dict[SizeItems, Ran] = {}
+        self._varied = 0  # runs with other data
         self._made, self._calls = 0, 0  # elements and operators of all runs so far
 
     @property
@@ -134,6 +144,24 @@ class ModuleRuns:
             self._known[key] = self._try_all(dict(key))
         return self._known[key]
 
+    def other_data(self) -> tuple[tuple[str, Ran], tuple[str, Ran]] | None:
+        """Data with which the module fails, and data with which it runs, both at the same declared sizes.
+
+        None if the module does the same with all data that is tried.
+        """
+        for sizes in ({}, *itertools.islice(probes(self.declaration, self.example), OTHER_SIZES)):
+            found: dict[str, tuple[str, Ran]] = {}
+            for fill, text in _FILLS.items():
+                if len(self._known) + self._varied >= FEW_RUNS * 2:
+                    return None
+                self._varied += 1
+                with own_errors_raised():
+                    ran = self._run(self.complete(sizes), fill)
+                found.setdefault(ran.state, (text, ran))
+                if "fails" in found and "runs" in found:
+                    return found["fails"], found["runs"]
+        return None
+
     def seen(self) -> list[SizeItems]:
         """Sizes at which the module ran, without those equal to the example's."""
         return [s for r in self._known.values() if r.state == "runs" and (s := self.changed(r))]
@@ -141,6 +169,11 @@ class ModuleRuns:
     def changed(self, ran: Ran) -> SizeItems:
         """The sizes of a run that are not the example's."""
         return tuple((n, v) for n, v in ran.sizes if self.example[n] != v)
+
+    def grown(self, sizes: Sizes) -> ExportCall:
+        """The call with an example of these sizes."""
+        args, kwargs = pytree.tree_unflatten(self._leaves(self.complete(sizes), "fitted"), self._tree)
+        return replace(self.call, args=args, kwargs=kwargs)
 
     # ------------------------------------------------------------------ one run
 
@@ -253,6 +286,9 @@ def _filled(leaf: torch.Tensor, shape: list[int], fill: str, swaps: Mapping[int,
     if _whole(leaf) and fill in ("ones", "zeros"):
         return torch.full(shape, int(fill == "ones"), dtype=leaf.dtype, device=leaf.device)
     tiled = _tiled(leaf, shape)
+    if fill == "drawn" and not leaf.is_floating_point() and leaf.numel():
+        places = torch.randint(leaf.numel(), (tiled.numel(),), generator=torch.Generator().manual_seed(0))
+        return leaf.flatten()[places.to(leaf.device)].reshape(shape)
     if list(leaf.shape) != shape and _whole(leaf) and fill == "fitted":
         return _fitted(tiled, swaps)
     if not leaf.is_floating_point():

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property
 from importlib.util import find_spec
 from typing import Any
 
 import torch
 
-from ..expr import Cond
+from ..expr import Cond, all_of, ge
 from ..expr.sizes import sizes_text
+from ..solve.contract.contract import text_of
 from .exporting import Written
 from .limits import COMPARED, MAX_BYTES, MAX_PROBES, MAX_SHOWN, MAX_TRIED
 from .outcome import Confirmed, Restriction, holds_at
-from .places import SourceFinding, Verdict
+from .places import SourceFinding, SourceOrigin, Verdict
 from .programs import input_names
 from .refusal import first_line
 from .running import ModuleRuns, Ran, SizeItems, Sizes, probes, same, violating
@@ -107,6 +109,69 @@ def confirmed(
     return Confirmed(verdicts[worst], found, None, ran_there)
 
 
+def run_on_both_sides(restriction: Restriction, runs: ModuleRuns, graph: FileRuns | None) -> Restriction:
+    """The restriction with each limit moved to the last size that runs; unchanged if the runs confirm the limits.
+
+    A guard of the tracer may be narrower than the module: ``time < 50`` for a buffer of 50 rows.
+    """
+    cond, tried = restriction.term.cond, restriction.tried
+    if tried.verdict not in ("module", "graph"):
+        return restriction
+    file = graph if tried.verdict == "graph" else None
+    parts = cond.args if cond.kind == "and" else (cond,)
+    seen = [dict(s) for s in (tried.sizes, *tried.runs)]
+    ends = [_moved(part, runs, file, seen) if part.kind == ">=" else None for part in parts]
+    if not any(ends):
+        return restriction
+    moved = all_of(end[0] if end else part for part, end in zip(parts, ends))
+    outside = [
+        s for s in (tried.sizes, *(e[1] for e in ends if e)) if not holds_at(moved, runs.complete(dict(s)))
+    ]
+    if not outside:
+        return restriction
+    failed = runs.at(dict(outside[0])) if tried.failed is not None else None
+    still = tuple(s for s in tried.runs if not holds_at(moved, runs.complete(dict(s))))
+    term = replace(restriction.term, cond=moved, text=text_of(moved))
+    return replace(restriction, term=term, tried=replace(tried, sizes=outside[0], failed=failed, runs=still))
+
+
+def _moved(
+    cond: Cond, runs: ModuleRuns, file: FileRuns | None, seen: Sequence[Sizes]
+) -> tuple[Cond, SizeItems] | None:
+    """A bound at the last size that runs, and the next size, which fails; None if the bound is right or undecided."""
+
+    def good(name: str, size: int) -> bool | None:
+        state = runs.at({name: size}).state
+        if state == "runs" and file is not None:
+            return file.agrees({name: size})
+        return None if state == "unknown" else state == "runs"
+
+    def slack(name: str, size: int) -> int:
+        return cond.args[0].evaluate({**runs.example, name: size})
+
+    for name in sorted(cond.free):
+        size, root = runs.example[name], runs.declaration.roots[name]
+        step = slack(name, size + 1) - slack(name, size)
+        if not step or slack(name, size + 2) - slack(name, size) != 2 * step or slack(name, size) < 0:
+            continue
+        way = 1 if step < 0 else -1
+        near, far = size, size + way * (slack(name, size) // abs(step))
+        beyond = [s[name] for s in seen if name in s and (s[name] - far) * way > 0]
+        end = root.low or 1 if way < 0 else root.high or max(beyond, default=far)
+        if good(name, far):  # the last size that is said to run does
+            near, far = far, far + way
+            if (end - far) * way < 0 or good(name, far) is False:
+                continue
+            near, far = far, end
+        if good(name, near) is not True or good(name, far) is not False:
+            continue
+        while abs(far - near) > 1:
+            middle = (near + far) // 2
+            near, far = (middle, far) if good(name, middle) else (near, middle)
+        return ge(cond.args[0], slack(name, near)), ((name, far),)
+    return None
+
+
 # ---------------------------------------------------------------------- the declared sizes
 
 
@@ -153,3 +218,18 @@ def _found(
     notes = [*(f"declared: {d}" for d in declared), *notes]
     text = "; ".join(declared)
     return SourceFinding("SS609", title, notes=tuple(notes), declared=text, counterexample=sizes, **more)
+
+
+def by_data(
+    needed: str, origin: SourceOrigin, fails: tuple[str, Ran], runs: tuple[str, Ran]
+) -> SourceFinding:
+    """The finding of a size that data decides: with some data the module fails, at sizes at which it runs with other."""
+    (bad, failed), (good, _) = fails, runs
+    sizes = sizes_text(failed.sizes)
+    notes = (
+        f"at {sizes} it fails with {bad}: {first_line(failed.words)}",
+        f"at {sizes} it runs with {good}",
+        f"the exported graph: {needed}",
+    )
+    title = "the data decides whether the module runs at declared sizes"
+    return SourceFinding("SS614", title, notes=notes, origin=failed.origin or origin, verdict="module")
