@@ -20,7 +20,7 @@ import importlib
 from typing import NoReturn
 
 #: loaded by name on demand, because PyTorch is optional
-_COMMAND, _FORMATS = "shapesolve.torch.command", "shapesolve.torch.report"
+_COMMAND, _FORMATS = "shapesolve.torch.checking", "shapesolve.torch.report"
 
 
 def check_source(

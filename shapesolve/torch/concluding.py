@@ -264,6 +264,8 @@ class Conclusion:
             yield Correction(declaration, spoken, fixed=astray, limits=[*limits, *stronger])
         meant = {n for r in real for n in r.roots}
         left = {n for r in traced for n in r.roots}
+        if len(spoken) < len(real):
+            yield Correction(declaration, real, fixed=astray, limits=limits, named=True)
         for opened in ((), left | meant):
             yield Correction(declaration, real, opened=opened, fixed=astray, limits=limits)
         fixed = {n: example[n] for n in sorted(meant)}

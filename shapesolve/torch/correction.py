@@ -36,7 +36,7 @@ class Correction:
     """A corrected declaration; ``left_out`` are conditions that ``dynamic_shapes`` cannot express.
 
     `opened` are roots left to torch.export (``AUTO``), `fixed` are roots that become the number given, and `limits` are more
-    conditions.
+    conditions. With `named`, of a sum only the total is left to torch.export: ``total`` of ``total == past + new``.
     """
 
     def __init__(
@@ -47,6 +47,7 @@ class Correction:
         opened: Iterable[str] = (),
         fixed: Mapping[str, int] | None = None,
         limits: Iterable[Cond] = (),
+        named: bool = False,
     ) -> None:
         self.declaration, self.given = declaration, dict(fixed or {})
         self._declared = {n: _Fit(r.low, r.high, hint=r.hint) for n, r in declaration.roots.items()}
@@ -56,7 +57,7 @@ class Correction:
         for cond in (*found, *limits):
             for part in cond.args if cond.kind == "and" else (cond,):
                 if not self._apply(part):
-                    self._give_up(part)
+                    self._give_up(part, named)
         for fit in (self.fits[name] for name in opened):
             if fit.equals is None:
                 fit.hint, fit.step, fit.offset = "AUTO", 1, 0
@@ -87,10 +88,16 @@ class Correction:
             return self._bound(cond.args[0], names[0])
         return False
 
-    def _give_up(self, cond: Cond) -> None:
+    def _give_up(self, cond: Cond, named: bool) -> None:
         """Leaves out a condition that ``dynamic_shapes`` cannot express. torch.export infers it, and callers must obey it."""
         self.left_out.append(str(cond))
-        for name in sorted(cond.free & self.fits.keys()):
+        signs = (
+            {str(m[0]): factor > 0 for m, factor in cond.args[0].terms if len(m) == 1}
+            if cond.kind == "=="
+            else {}
+        )
+        alone = {n for n, sign in signs.items() if list(signs.values()).count(sign) == 1} if named else set()
+        for name in sorted((alone or cond.free) & self.fits.keys()):
             self.fits[name].hint = "DYNAMIC"
 
     def _equality(self, cond: Cond) -> bool:

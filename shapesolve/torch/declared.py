@@ -11,10 +11,9 @@ from typing import Any
 
 import torch
 from torch.export import Dim as TorchDim
-from torch.export.dynamic_shapes import _combine_args, _tree_map_with_path
-from torch.utils import _pytree as pytree
 
 from ..expr import Cond, Dim, ge, le, symbol
+from .internals import combine_args, pytree, tree_map_with_path
 
 _WORD = re.compile(r"\W+")
 
@@ -31,7 +30,7 @@ class ExportCall:
     @property
     def combined(self) -> Any:
         """The arguments by the names of the parameters."""
-        return _combine_args(self.module, self.args, self.kwargs)
+        return combine_args(self.module, self.args, self.kwargs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +120,7 @@ def read_declaration(call: ExportCall) -> Declaration:
     if spec:
         if isinstance(spec, (tuple, list)):
             spec = type(combined)(zip(combined, spec)) if isinstance(combined, dict) else spec
-        _tree_map_with_path(reader.read, combined, spec, tree_name="inputs")
+        tree_map_with_path(reader.read, combined, spec, tree_name="inputs")
     return Declaration(reader.roots, tuple(reader.axes), keys, call.spec, reader.leaves)
 
 
@@ -237,7 +236,7 @@ def declared_axes(call: ExportCall, entry: Callable[[int, str, int, int], Any]) 
         entries = {i: entry(leaf, text, i, int(n)) for i, n in enumerate(value.shape)}
         return {i: e for i, e in entries.items() if e is not None}
 
-    found: dict[str, Any] = _tree_map_with_path(made, combined)
+    found: dict[str, Any] = tree_map_with_path(made, combined)
     return found
 
 

@@ -5,31 +5,33 @@ from __future__ import annotations
 import contextlib
 import copy
 import inspect
-import io
-import logging
 import re
 import sys
-import threading
 import traceback
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
-from unittest.mock import patch
 
 import onnx
 import torch
-from torch._dynamo.exc import UserError, UserErrorType
-from torch.export import _trace, dynamic_shapes
-from torch.fx.experimental.symbolic_shapes import ConstraintViolationError, ShapeEnv
-from torch.onnx import _flags as onnx_flags
-from torch.onnx._internal.exporter import _capture_strategies, _flags
-from torch.onnx.errors import OnnxExporterError
-from torch.utils._sympy.value_ranges import ValueRangeError
 
 from ..dynamic.generalize_model import generalize
 from ..dynamic.verify import verify_exports
 from .declared import ExportCall, read_declaration
+from .internals import (
+    BLAMED,
+    TARGET,
+    ConstraintViolationError,
+    OnnxExporterError,
+    UserError,
+    UserErrorType,
+    ValueRangeError,
+    capture_attempts,
+    fresh_kernels,
+    hooked,
+    quiet,
+    without_deferring,
+)
 from .limits import MAX_GUARDS, MAX_MESSAGE
 from .places import NOWHERE, Place, SourceOrigin, is_foreign, module_names, place_of
 
@@ -49,19 +51,12 @@ class Watch:
         found = self._seen.get(id(location))
         return found[1] if found is not None and found[0] is location else NOWHERE
 
-    @contextlib.contextmanager
-    def active(self) -> Iterator[Watch]:
-        """Watch inside of a ``with`` block."""
-        make = ShapeEnv._get_sloc
-
-        def noting(env: Any, *args: Any, **kwargs: Any) -> Any:
-            location = make(env, *args, **kwargs)
-            with own_errors():
-                self._seen[id(location)] = (location, self._look())
-            return location
-
-        with patch.object(ShapeEnv, "_get_sloc", noting):
-            yield self
+    def note(self, make: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Hook of ``_get_sloc``: the location of a guard, noted."""
+        location = make(*args, **kwargs)
+        with own_errors():
+            self._seen[id(location)] = (location, self._look())
+        return location
 
     def _look(self) -> SourceOrigin:
         """The frames of the module's own code, and the innermost module, from the running stack."""
@@ -148,10 +143,6 @@ def own_errors_raised() -> Iterator[None]:
         raise marked.error from None
 
 
-#: functions of PyTorch are replaced by one thread at a time, and for this thread only: the others find them as they were
-_REPLACING = threading.RLock()
-
-
 def captured(call: ExportCall, *, free: bool = False) -> Captured:
     """The program that `torch.onnx.export` captures of a call, with its own settings.
 
@@ -161,23 +152,16 @@ def captured(call: ExportCall, *, free: bool = False) -> Captured:
     """
     watch = Watch(call.module)
     refusals: list[Exception] = []
-    refine, mine = dynamic_shapes.refine_dynamic_shapes_from_suggested_fixes, threading.get_ident()
-    hold = _trace.produce_guards_and_solve_constraints
-    deferred = onnx_flags.PREFER_DEFERRED_RUNTIME_ASSERTS_OVER_GUARDS
     declared = 0 if free else len(read_declaration(call).axes)
 
-    def holding(*args: Any, **kwargs: Any) -> None:
+    def hold(solve: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
         try:
-            hold(*args, **kwargs)
+            solve(*args, **kwargs)
         except (ConstraintViolationError, ValueRangeError) as error:
-            if not free or threading.get_ident() != mine:
-                raise
             refusals.append(UserError(UserErrorType.CONSTRAINT_VIOLATION, str(error)))
             refusals[-1].__cause__ = error
 
-    def refined(message: str, shapes: Any) -> Any:
-        if threading.get_ident() != mine:
-            return refine(message, shapes)
+    def refined(refine: Callable[..., Any], message: str, shapes: Any) -> Any:
         error = sys.exc_info()[1]
         refusals.extend([error] if isinstance(error, Exception) else [])
         found = refine(message, shapes)
@@ -186,64 +170,23 @@ def captured(call: ExportCall, *, free: bool = False) -> Captured:
                 raise _Stop
         return found
 
-    def run() -> Captured:
-        failed: list[Exception] = []
-        for strategy in _capture_strategies.CAPTURE_STRATEGIES:
-            refusals.clear()
-            result = strategy(verbose=False)(call.module, call.args, call.kwargs, call.spec)
-            if result.exported_program is not None:
-                return Captured(result.exported_program, watch, refusals[0] if refusals and free else None)
-            failed += [*refusals[:1], result.exception]
-        return Captured(None, watch, failed[0])
-
-    with (
-        own_errors_raised(),
-        _REPLACING,
-        quiet(),
-        watch.active(),
-        _fresh_kernels(),
-        patch.object(dynamic_shapes, "refine_dynamic_shapes_from_suggested_fixes", refined),
-        patch.object(_trace, "produce_guards_and_solve_constraints", holding),
-        patch.object(onnx_flags, "PREFER_DEFERRED_RUNTIME_ASSERTS_OVER_GUARDS", deferred and not free),
-    ):
+    hooks: dict[str, Callable[..., Any]] = {
+        "_get_sloc": watch.note,
+        "refine_dynamic_shapes_from_suggested_fixes": refined,
+    }
+    if free:
+        hooks |= {"produce_guards_and_solve_constraints": hold, "_export": without_deferring}
+    failed: list[Exception] = []
+    with own_errors_raised(), quiet(), fresh_kernels(), hooked(**hooks):
         try:
-            found: Captured = _flags.set_onnx_exporting_flag(run)()
+            for program, error in capture_attempts(call.module, call.args, call.kwargs, call.spec):
+                if program is not None:
+                    return Captured(program, watch, refusals[0] if refusals and free else None)
+                failed += [*refusals[:1], *([error] if error is not None else [])]
+                refusals.clear()
         except _Stop:
             return Captured(None, watch, refusals[0])
-    return found
-
-
-@contextlib.contextmanager
-def _fresh_kernels() -> Iterator[None]:
-    """Clears PyTorch's cached kernels of recurrent layers before an export and after it.
-
-    `torch.onnx.export` traces them as loops of any length, unless an export before has cached the unrolled kernel.
-    """
-    caches = [getattr(op.input, "_dispatch_cache", {}) for op in (torch.ops.aten.lstm, torch.ops.aten.gru)]
-    try:
-        for cache in caches:
-            cache.clear()
-        yield
-    finally:
-        for cache in caches:
-            cache.clear()
-
-
-@contextlib.contextmanager
-def quiet() -> Iterator[None]:
-    """Suppresses what the exporters print and log."""
-    before = logging.root.manager.disable
-    logging.disable(logging.CRITICAL)
-    try:
-        with (
-            warnings.catch_warnings(),
-            contextlib.redirect_stdout(io.StringIO()),
-            contextlib.redirect_stderr(io.StringIO()),
-        ):
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logging.disable(before)
+    return Captured(None, watch, failed[0])
 
 
 # ---------------------------------------------------------------------- the file
@@ -292,7 +235,7 @@ def written(program: Any, opset: int | None) -> Written:
 
 
 def _exported(program: Any, opset: int | None, *, optimize: bool = True, decompose: bool = False) -> Written:
-    with quiet(), _fresh_kernels():
+    with quiet(), fresh_kernels():
         given = program.run_decompositions() if decompose else program
         found = torch.onnx.export(given, dynamo=True, opset_version=opset, optimize=optimize, verbose=False)
     assert found is not None
@@ -321,15 +264,11 @@ def _blamed_calls(error: BaseException) -> Iterator[Any]:
         nodes = {node.name: node for node in program.graph.nodes}
         parameters = {s.target: s.arg.name for s in program.graph_signature.input_specs if s.target}
         for words in (str(cause)[:MAX_MESSAGE] for cause in causes):
-            named = (nodes.get(next(filter(None, names))) for names in _BLAMED.findall(words))
+            named = (nodes.get(next(filter(None, names))) for names in BLAMED.findall(words))
             yield from (node for node in named if node is not None and node.op == "call_function")
-            for target in re.findall(r"target ([\w.]+)", words):
+            for target in TARGET.findall(words):
                 node = nodes.get(parameters.get(target, ""))
                 yield from list(node.users)[:1] if node is not None else ()
-
-
-#: names of calls in the exporter's errors: the first two of torch.onnx, the last of onnxscript's optimizer
-_BLAMED = re.compile(r"translating node %(\w+)|%(\w+) :|for node '(?:node_)?(\w+)'")
 
 
 class Files:
@@ -390,7 +329,7 @@ def dynamic(
     """
     exports = []
     for example in examples:
-        with quiet(), _fresh_kernels():
+        with quiet(), fresh_kernels():
             program = torch.onnx.export(module, example, **{"dynamo": True, "verbose": False, **options})
         assert program is not None
         exports.append(program.model_proto)

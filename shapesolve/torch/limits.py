@@ -12,11 +12,12 @@ FEW_RUNS: Final = 12  # runs of one module after `MUCH_MADE` elements or `MANY_C
 MUCH_MADE: Final = 1 << 29  # elements
 MANY_CALLS: Final = 20_000  # calls of operators
 PER_SIZE: Final = 6  # sizes of one name that are run
-TOGETHER: Final = 2  # sizes of all names together that are run
+TOGETHER: Final = (
+    2  # sizes of all names together that are run, and sizes that are run with several kinds of data
+)
 MAX_TRIED: Final = 10  # sizes that are run for one condition
 MAX_PROBES: Final = 24  # sizes that are run without a condition
 COMPARED: Final = 6  # sizes at which the file of an export, or of a suggestion, is compared with the module
-OTHER_SIZES: Final = 2  # sizes besides the example's that are run with several kinds of data
 MAX_BYTES: Final = 1 << 30  # bytes of a file that onnxruntime loads
 MAX_GUARDS: Final = 2000  # guards of one export, and frames of a stack that are searched for the line of one
 MAX_READ: Final = 100_000  # characters of metadata or of a message of PyTorch that are read

@@ -21,13 +21,12 @@ import torch
 from ..explain.finding import Finding
 from ..model import Node
 from ..model.read import all_nodes
+from .internals import METADATA
 from .limits import MAX_READ
 
-_PREFIX = "pkg.torch.onnx."
 _FRAME = re.compile(r'File "([^"\n]+)", line (\d+), in (\S+)(?:\n[ \t]+([^\n]*))?')
-_TORCH = str(Path(torch.__file__).parent) + "/"
-_OURS = str(Path(__file__).parent) + "/"
-#: packages that PyTorch's exporter uses
+#: folders of PyTorch and of this package, and packages that PyTorch's exporter uses, with slashes
+_OWN = tuple(f"{Path(file).parent.as_posix()}/" for file in (torch.__file__, __file__))
 _EXPORTER = tuple(f"/site-packages/{name}/" for name in ("onnxscript", "onnx_ir", "onnx", "sympy"))
 
 
@@ -67,14 +66,15 @@ NOWHERE = SourceOrigin()
 def shown_path(file: str) -> str:
     """Path relative to the working directory if inside it, as compilers print it."""
     try:
-        return str(Path(file).relative_to(Path.cwd()))
+        return Path(file).relative_to(Path.cwd()).as_posix()
     except ValueError:
         return file
 
 
 def is_foreign(file: str) -> bool:
     """True if the file belongs to PyTorch, its exporter's packages, this package or the interpreter."""
-    return file.startswith((_TORCH, _OURS, "<")) or any(name in file for name in _EXPORTER)
+    path = file.replace("\\", "/")  # as Windows writes it
+    return path.startswith((*_OWN, "<")) or any(name in path for name in _EXPORTER)
 
 
 def place_of(frame: FrameType, line: int) -> Place:
@@ -114,9 +114,9 @@ def trace_of(call: Any) -> tuple[Place, ...]:
 def origin_of(node: Node) -> SourceOrigin:
     """The origin of a node as recorded by the exporter."""
     meta = node.metadata
-    trace = read_trace(meta.get(f"{_PREFIX}stack_trace", ""))
-    scopes = _names(meta.get(f"{_PREFIX}name_scopes", ""))
-    kinds = _names(meta.get(f"{_PREFIX}class_hierarchy", ""))
+    trace = read_trace(meta.get(f"{METADATA}stack_trace", ""))
+    scopes = _names(meta.get(f"{METADATA}name_scopes", ""))
+    kinds = _names(meta.get(f"{METADATA}class_hierarchy", ""))
     if scopes:
         return SourceOrigin(trace, scopes[-2] if len(scopes) > 1 else "", kinds[-2] if len(kinds) > 1 else "")
     return SourceOrigin(trace)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import onnx
-from torch.utils._sympy.printers import PythonPrinter
 
 from ..analysis import Analysis
 from ..expr import Cond, Dim, DimSyntaxError, parse_cond, parse_dim, symbol
@@ -21,6 +20,7 @@ from ..solve.contract.contract import Contract
 from ..solve.simplify.domain import defined_where
 from .declared import Axis, Declaration, Root, finite
 from .exporting import Watch
+from .internals import guards_of, is_number, symbols_of
 from .limits import LEAST, MAX_GUARDS
 from .places import NOWHERE, SourceOrigin
 
@@ -41,47 +41,27 @@ class Guard:
 
 def find_guards(program: Any, declaration: Declaration, watch: Watch | None = None) -> tuple[Guard, ...]:
     """The guards of an `ExportedProgram`, in the order in which they were made."""
-    env = shape_env(program)
-    if env is None:
-        return ()
     table = axis_symbols(program, declaration)
-    return tuple(_guard(g, table, watch) for g in list(env.guards)[:MAX_GUARDS])
+    return tuple(_guard(*g, table, watch) for g in guards_of(program)[:MAX_GUARDS])
 
 
-def _guard(guard: Any, table: Mapping[str, Dim], watch: Watch | None) -> Guard:
-    text = _text(guard.expr)
+def _guard(text: str, location: Any, table: Mapping[str, Dim], watch: Watch | None) -> Guard:
     try:
         cond: Cond | None = parse_cond(text, table)
     except DimSyntaxError:
         cond = None
     if cond is not None and not cond.free <= {n for d in table.values() for n in d.free}:
         cond = None
-    return Guard(text, cond, watch.of(guard.sloc) if watch is not None else NOWHERE)
-
-
-def _text(expr: Any) -> str:
-    try:
-        return str(PythonPrinter().doprint(expr))
-    except Exception:  # a printer without a rule for some function; its plain form is shown instead
-        return str(expr)
-
-
-def shape_env(program: Any) -> Any:
-    """The symbolic environment of an `ExportedProgram`, or None when nothing in it is dynamic."""
-    modes = (getattr(node.meta.get("val"), "fake_mode", None) for node in program.graph.nodes)
-    envs = (getattr(mode, "shape_env", None) for mode in modes)
-    return next((env for env in envs if env is not None), None)
+    return Guard(text, cond, watch.of(location) if watch is not None else NOWHERE)
 
 
 def axis_symbols(program: Any, declaration: Declaration) -> dict[str, Dim]:
     """PyTorch's symbols (``s27``) in terms of the declared sizes."""
     sizes = {f"L{declaration.keys[a.leaf]}.size()[{a.index}]": a.size for a in declaration.axes}
     table: dict[str, Dim] = {}
-    env = shape_env(program)
-    for sym, sources in env.var_to_sources.items() if env is not None else ():
-        for source in sources:
-            if source.name in sizes:
-                table.setdefault(str(sym), sizes[source.name])
+    for name, source in symbols_of(program):
+        if source in sizes:
+            table.setdefault(name, sizes[source])
     for axis, size in _declared_sizes(program, declaration):
         _solve(str(size), axis.size, table)
     return table
@@ -122,8 +102,7 @@ def equal_sizes(program: Any, declaration: Declaration) -> list[tuple[Dim, Dim |
     first: dict[str, Dim] = {}
     pairs: dict[tuple[Dim, Dim | int], None] = {}
     for axis, size in _declared_sizes(program, declaration):
-        number = isinstance(size, int) or size.node.maybe_as_int() is not None
-        other = axis.example if number else first.setdefault(str(size), axis.size)
+        other = axis.example if is_number(size) else first.setdefault(str(size), axis.size)
         if other is not axis.size:
             pairs[axis.size, other] = None
     return list(pairs)

@@ -7,14 +7,10 @@ from typing import Any
 
 from ..lines import clipped
 from .exporting import Written, chain
+from .internals import DATA_DEPENDENT, NOISE, UNWRITTEN
 from .limits import MAX_LINE, MAX_MESSAGE, MAX_SHOWN
 from .places import NOWHERE, SourceFinding, SourceOrigin, origin_of_error, read_trace, trace_of
 
-#: standing advice on logging, sentence by sentence
-_NOISE = re.compile(
-    r"[ \t]*(For more information, run with|For extended logs|If you suspect the guard|For more debugging help"
-    r"|For C\+\+ stack trace|The error above occurred when calling)[^\n]*"
-)
 _BLANK = re.compile(r"\n{3,}")
 #: colours, and addresses of objects, which differ from run to run
 _VARIES = re.compile(r"\x1b\[[0-9;]*m| at 0x[0-9a-f]+")
@@ -22,7 +18,7 @@ _VARIES = re.compile(r"\x1b\[[0-9;]*m| at 0x[0-9a-f]+")
 
 def own_words(error: BaseException) -> str:
     """The exporter's message without its standing advice on logging."""
-    text = _BLANK.sub("\n\n", _NOISE.sub("", _VARIES.sub("", str(error)))).strip()
+    text = _BLANK.sub("\n\n", NOISE.sub("", _VARIES.sub("", str(error)))).strip()
     return text[:MAX_MESSAGE] or type(error).__name__
 
 
@@ -42,7 +38,7 @@ def untold(error: BaseException, runs: str = "") -> SourceFinding:
 
 def _translated(error: BaseException, words: str) -> str:
     kind = type(error).__name__
-    depends = re.search(r"data-dependent expression ([^\n]*?)(?: \(unhinted|\.|$)", words)
+    depends = DATA_DEPENDENT.search(words)
     if kind == "GuardOnDataDependentSymNode" or depends:
         what = f" `{depends[1].strip()}`" if depends else ""
         return f"torch.export cannot decide{what}: it depends on the data, not on sizes"
@@ -85,9 +81,7 @@ def _causes(error: BaseException) -> tuple[str, ...]:
 
 def _what(error: BaseException) -> str:
     words = own_words(error)
-    match = re.search(r"node target is <[^>]*?'?([\w.:]+)'?", words) or re.search(
-        r"function (?:found )?for (?:<OpOverload\(op=)?'?([\w.:]+)", words
-    )
+    match = next(filter(None, (form.search(words) for form in UNWRITTEN)), None)
     *_, root = chain(error)
     return f"a call{f' of {match[1]}' if match else ''} as ONNX: {first_line(own_words(root))}"
 

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+import torch
+
 from ..analysis import Analysis
 from ..lines import Printed, json_text, line, plain
 from ..report.gate import SEVERITIES
@@ -14,6 +16,7 @@ from ..report.json import report_data as analysis_data
 from ..report.sarif import annotation_lines, sarif_text
 from ..report.text import counted, finding_lines
 from .declared import Declaration
+from .internals import missing_lines
 from .limits import MAX_SHOWN
 from .outcome import SizeOutcome
 from .places import SourceFinding, shown_path
@@ -73,6 +76,9 @@ class Report:
         counts: dict[str, int] = {s: sum(f.severity == s for f in self.findings) for s in SEVERITIES}
         worst = next((s for s, n in counts.items() if n), "good")
         yield line(("dim", "findings".ljust(10)), (worst, counted(counts) or "none"))
+        if missing_lines():
+            text = f"torch {torch.__version__} does not give {', '.join(missing_lines())}"
+            yield line(("dim", "lines".ljust(10)), ("warning", text))
         shown: set[str] = set()
         for finding in self.findings:
             yield ()

@@ -10,13 +10,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import torch
-from torch.export.dynamic_shapes import _combine_args
-from torch.utils import _pytree as pytree
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from ..expr import Dim
 from .declared import Declaration, ExportCall
-from .exporting import own_errors, own_errors_raised, quiet
+from .exporting import own_errors, own_errors_raised
+from .internals import TorchDispatchMode, combine_args, pytree, quiet
 from .limits import (
     FEW_RUNS,
     MANY_CALLS,
@@ -25,7 +23,6 @@ from .limits import (
     MAX_KEPT,
     MAX_RUNS,
     MUCH_MADE,
-    OTHER_SIZES,
     PER_SIZE,
     SPREAD,
     STEPS,
@@ -149,7 +146,7 @@ class ModuleRuns:
 
         None if the module does the same with all data that is tried.
         """
-        for sizes in ({}, *itertools.islice(probes(self.declaration, self.example), OTHER_SIZES)):
+        for sizes in ({}, *itertools.islice(probes(self.declaration, self.example), TOGETHER)):
             found: dict[str, tuple[str, Ran]] = {}
             for fill, text in _FILLS.items():
                 if len(self._known) + self._varied >= FEW_RUNS * 2:
@@ -267,7 +264,7 @@ def _places_of_call(module: Any, tree: Any, count: int) -> Sequence[int]:
     """Per leaf of (args, kwargs) its position among the inputs as torch.export orders them."""
     marks: list[Any] = [object() for _ in range(count)]
     args, kwargs = pytree.tree_unflatten(marks, tree)
-    order = {id(mark): i for i, mark in enumerate(pytree.tree_leaves(_combine_args(module, args, kwargs)))}
+    order = {id(mark): i for i, mark in enumerate(pytree.tree_leaves(combine_args(module, args, kwargs)))}
     return [order.get(id(mark), i) for i, mark in enumerate(marks)]
 
 

@@ -282,7 +282,7 @@ def test_the_command_prints_what_the_schema_says(target: str) -> None:
     ],
 )
 def test_a_target_that_cannot_be_used(target: str, message: str) -> None:
-    from shapesolve.torch.command import check_target
+    from shapesolve.torch.checking import check_target
 
     with pytest.raises(ValueError, match=message):
         check_target(target)
