@@ -110,7 +110,8 @@ class _Silence(logging.Filter):
 def quiet() -> Iterator[None]:
     """Suppress what this thread logs and warns of, and what it prints unless other threads run."""
     loggers = [logging.root, *logging.root.manager.loggerDict.values()]
-    handlers = {h for logger in loggers for h in getattr(logger, "handlers", ())} | {logging.lastResort}
+    handlers = {h for logger in loggers for h in getattr(logger, "handlers", ())}
+    handlers |= {logging.lastResort} if logging.lastResort is not None else set()
     silence = _Silence()
     if not warnings.filters or warnings.filters[0][2] is not _Muted:
         warnings.simplefilter("ignore", category=_Muted)
@@ -118,7 +119,7 @@ def quiet() -> Iterator[None]:
         if threading.active_count() == 1:
             stack.enter_context(contextlib.redirect_stdout(io.StringIO()))
             stack.enter_context(contextlib.redirect_stderr(io.StringIO()))
-        for handler in handlers - {None}:
+        for handler in handlers:
             handler.addFilter(silence)
             stack.callback(handler.removeFilter, silence)
         _STATE.quiet += 1

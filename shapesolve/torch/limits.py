@@ -12,9 +12,7 @@ FEW_RUNS: Final = 12  # runs of one module after `MUCH_MADE` elements or `MANY_C
 MUCH_MADE: Final = 1 << 29  # elements
 MANY_CALLS: Final = 20_000  # calls of operators
 PER_SIZE: Final = 6  # sizes of one name that are run
-TOGETHER: Final = (
-    2  # sizes of all names together that are run, and sizes that are run with several kinds of data
-)
+TOGETHER: Final = 2  # sizes of all names together that are run, also with other data
 MAX_TRIED: Final = 10  # sizes that are run for one condition
 MAX_PROBES: Final = 24  # sizes that are run without a condition
 COMPARED: Final = 6  # sizes at which the file of an export, or of a suggestion, is compared with the module

@@ -16,7 +16,7 @@ from ..propagate.constraint import Origin as Rule
 from ..propagate.facts import Facts
 from ..propagate.log import ConstraintSet
 from ..solve.contract.build import find_contract
-from ..solve.contract.contract import Contract
+from ..solve.contract.contract import Term
 from ..solve.simplify.domain import defined_where
 from .declared import Axis, Declaration, Root, finite
 from .exporting import Watch
@@ -117,8 +117,8 @@ def input_names(program: Any) -> list[str]:
     ]
 
 
-def guard_contract(guards: Sequence[Guard], roots: Sequence[str], rlimit: int) -> Contract:
-    """The guards as an irredundant contract on the declared sizes."""
+def guard_contract(guards: Sequence[Guard], roots: Sequence[str], rlimit: int) -> Sequence[Term]:
+    """The guards as irredundant conditions on declared sizes that are not 0."""
     constraints = [
         Constraint(cond, "requirement", Rule(f"{GUARD}{i}", "torch.export", g.text))
         for i, g in enumerate(guards)
@@ -130,7 +130,7 @@ def guard_contract(guards: Sequence[Guard], roots: Sequence[str], rlimit: int) -
         facts.introduce(name)
     for i, constraint in enumerate(constraints):
         facts.assume(constraint.cond, i)
-    return find_contract(ConstraintSet(constraints), facts, map(symbol, roots), rlimit)
+    return find_contract(ConstraintSet(constraints), facts, map(symbol, roots), rlimit).usual
 
 
 # ---------------------------------------------------------------------- declarations
