@@ -99,7 +99,7 @@ class Conclusion:
         for one in found:
             others = [o.term.cond for o in every if o is not one]
             tried = replace(one, tried=confirmed(one, self.runs, self.graph, others))
-            moved = run_on_both_sides(tried, self.runs, self.graph)
+            moved = run_on_both_sides(tried, self.runs, self.graph, others)
             if moved.term is not one.term:
                 self.moved[str(one.term.cond)] = moved.term.cond
             yield moved

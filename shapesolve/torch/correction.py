@@ -92,7 +92,7 @@ class Correction:
         """Leaves out a condition that ``dynamic_shapes`` cannot express. torch.export infers it, and callers must obey it."""
         self.left_out.append(str(cond))
         signs = (
-            {str(m[0]): factor > 0 for m, factor in cond.args[0].terms if len(m) == 1}
+            {m[0].args[0]: factor > 0 for m, factor in cond.args[0].terms if [a.kind for a in m] == ["sym"]}
             if cond.kind == "=="
             else {}
         )

@@ -117,7 +117,7 @@ def input_names(program: Any) -> list[str]:
     ]
 
 
-def guard_contract(guards: Sequence[Guard], roots: Sequence[str], rlimit: int) -> Sequence[Term]:
+def guard_contract(guards: Sequence[Guard], roots: Sequence[str], rlimit: int) -> tuple[Term, ...]:
     """The guards as irredundant conditions on declared sizes that are not 0."""
     constraints = [
         Constraint(cond, "requirement", Rule(f"{GUARD}{i}", "torch.export", g.text))
@@ -130,7 +130,7 @@ def guard_contract(guards: Sequence[Guard], roots: Sequence[str], rlimit: int) -
         facts.introduce(name)
     for i, constraint in enumerate(constraints):
         facts.assume(constraint.cond, i)
-    return find_contract(ConstraintSet(constraints), facts, map(symbol, roots), rlimit).usual
+    return tuple(find_contract(ConstraintSet(constraints), facts, map(symbol, roots), rlimit).usual)
 
 
 # ---------------------------------------------------------------------- declarations

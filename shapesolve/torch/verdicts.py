@@ -109,7 +109,9 @@ def confirmed(
     return Confirmed(verdicts[worst], found, None, ran_there)
 
 
-def run_on_both_sides(restriction: Restriction, runs: ModuleRuns, graph: FileRuns | None) -> Restriction:
+def run_on_both_sides(
+    restriction: Restriction, runs: ModuleRuns, graph: FileRuns | None, others: Sequence[Cond]
+) -> Restriction:
     """The restriction with each limit moved to the last size that runs; unchanged if the runs confirm the limits.
 
     A guard of the tracer may be narrower than the module: ``time < 50`` for a buffer of 50 rows.
@@ -120,7 +122,7 @@ def run_on_both_sides(restriction: Restriction, runs: ModuleRuns, graph: FileRun
     file = graph if tried.verdict == "graph" else None
     parts = cond.args if cond.kind == "and" else (cond,)
     seen = [dict(s) for s in (tried.sizes, *tried.runs)]
-    ends = [_moved(part, runs, file, seen) if part.kind == ">=" else None for part in parts]
+    ends = [_moved(part, runs, file, seen, others) if part.kind == ">=" else None for part in parts]
     if not any(ends):
         return restriction
     moved = all_of(end[0] if end else part for part, end in zip(parts, ends))
@@ -136,18 +138,20 @@ def run_on_both_sides(restriction: Restriction, runs: ModuleRuns, graph: FileRun
 
 
 def _moved(
-    cond: Cond, runs: ModuleRuns, file: FileRuns | None, seen: Sequence[Sizes]
+    cond: Cond, runs: ModuleRuns, file: FileRuns | None, seen: Sequence[Sizes], others: Sequence[Cond]
 ) -> tuple[Cond, SizeItems] | None:
     """A bound at the last size that runs, and the next size, which fails; None if the bound is right or undecided."""
 
     def good(name: str, size: int) -> bool | None:
+        if not all(holds_at(c, runs.complete({name: size})) for c in others):
+            return None  # another condition may be why it fails
         state = runs.at({name: size}).state
         if state == "runs" and file is not None:
             return file.agrees({name: size})
         return None if state == "unknown" else state == "runs"
 
     def slack(name: str, size: int) -> int:
-        return cond.args[0].evaluate({**runs.example, name: size})
+        return int(cond.args[0].evaluate({**runs.example, name: size}))
 
     for name in sorted(cond.free):
         size, root = runs.example[name], runs.declaration.roots[name]
@@ -158,6 +162,8 @@ def _moved(
         near, far = size, size + way * (slack(name, size) // abs(step))
         beyond = [s[name] for s in seen if name in s and (s[name] - far) * way > 0]
         end = root.low or 1 if way < 0 else root.high or max(beyond, default=far)
+        if good(name, far) is None:
+            continue
         if good(name, far):  # the last size that is said to run does
             near, far = far, far + way
             if (end - far) * way < 0 or good(name, far) is False:
@@ -167,7 +173,10 @@ def _moved(
             continue
         while abs(far - near) > 1:
             middle = (near + far) // 2
-            near, far = (middle, far) if good(name, middle) else (near, middle)
+            state = good(name, middle)
+            if state is None:
+                return None
+            near, far = (middle, far) if state else (near, middle)
         return ge(cond.args[0], slack(name, near)), ((name, far),)
     return None
 
