@@ -122,13 +122,13 @@ OTHERS: list[tuple[Callable[[Any], Any], str, tuple[Any, ...]]] = [
 ]
 #: where a compiled class says it in the compiler's words
 REGISTERED: list[tuple[Callable[[Any], Any], str]] = [
-    (lambda v: REGISTRY.register(v, "Op"), "register takes domain as a text"),
-    (lambda v: REGISTRY.register("my", v), "register takes op_type as a text"),
+    (lambda v: REGISTRY.register(v, "Op"), "register takes domain as a string"),
+    (lambda v: REGISTRY.register("my", v), "register takes op_type as a string"),
     (lambda v: REGISTRY.register("my", "Op", v), "register takes versions as an int, a range or None"),
-    (lambda v: REGISTRY.signature(v, "N -> N"), "signature takes op_type as a text"),
-    (lambda v: REGISTRY.signature("Op", v), "signature takes dims as a text"),
-    (lambda v: REGISTRY.signature("Op", "N -> N", domain=v), "signature takes domain as a text"),
-    (lambda v: REGISTRY.signature("Op", "N -> N", where=v), "signature takes where as a text"),
+    (lambda v: REGISTRY.signature(v, "N -> N"), "signature takes op_type as a string"),
+    (lambda v: REGISTRY.signature("Op", v), "signature takes dims as a string"),
+    (lambda v: REGISTRY.signature("Op", "N -> N", domain=v), "signature takes domain as a string"),
+    (lambda v: REGISTRY.signature("Op", "N -> N", where=v), "signature takes where as a string"),
     (lambda v: REGISTRY.signature("Op", "N -> N", since=v), "signature takes since as an int"),
 ]
 

@@ -1,1 +1,1 @@
-"""Explanations: where sizes come from, why conditions contradict each other, what to do about it."""
+"""Explanations: where sizes come from, why conditions contradict each other, and possible fixes."""

@@ -1,8 +1,9 @@
-"""Finds the export-time constant behind a restriction, and judges if it is unintended.
+"""Finds the export-time constant behind a restriction, and decides whether it is unintended.
 
-Skip connections need multiples, tables end somewhere, kernels need room: that is how a model is. It is another matter when
-a dim that is declared dynamic runs at a few sizes only, or when rows of a batch get mixed: there a size of the example
-that the model was exported with stayed behind.
+Some restrictions belong to the model: skip connections need multiples, tables have an end, and kernels need a minimum
+input. Others come from a size of the example input that was traced as a constant: a dim declared dynamic runs at only
+a
+few sizes, or batch items get mixed.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class Stored:
 
 
 class Baked:
-    """Finds and judges the constants behind the restrictions of one analysis."""
+    """Finder of the constants behind the restrictions of one analysis."""
 
     def __init__(self, analysis: Solved) -> None:
         self.lowered, self.engine = analysis.lowered, analysis.prover.engine
@@ -65,7 +66,7 @@ class Baked:
         return found
 
     def named(self, stored: Stored | None, cond: Cond) -> str:
-        """Name of the constant, if a number of the condition is one of its elements or sizes; else empty."""
+        """Return the name of a constant with an element or size that occurs in the condition, or an empty string."""
         if stored is None:
             return ""
         shape = self.lowered.shapes.get(stored.tensor) or ()
@@ -85,13 +86,13 @@ class Baked:
                     yield from self._fed(site.tensor)
 
     def _chain(self, entry: Entry) -> list[tuple[Node, str]]:
-        """The node of a condition and the nodes that its sizes come from, nearest first."""
+        """Return the node of a condition and the nodes that its sizes come from, nearest first."""
         links = (link for site in sites_of(entry, self.lowered) for link in self.tracer.links(site))
         nodes = dict.fromkeys([(entry.node, entry.prefix), *((k.node, k.prefix) for k in links)])
         return [(node, prefix) for node, prefix in nodes if node is not None]
 
     def _beside(self, entry: Entry) -> Stored | None:
-        """A stored tensor in a requirement on the same symbols, of a node behind the condition."""
+        """Return an initializer in a requirement on the same symbols, at one of the nodes that compute the condition."""
         if not entry.cond.free:
             return None
         for node, prefix in self._chain(entry):
@@ -192,7 +193,7 @@ class Baked:
     # ------------------------------------------------------------------ is it one that nobody meant?
 
     def few_sizes(self, cond: Cond) -> bool:
-        """True if the condition allows few sizes of a symbol and excludes larger and smaller ones.
+        """Return True if the condition allows few sizes of a symbol and excludes larger and smaller ones.
 
         A bound on one side is none of these: a table ends, a kernel needs room. Empty tensors are left out.
         """
@@ -221,17 +222,18 @@ class Baked:
         return self.engine.satisfiable([*asked, ge(symbol(name), HUGE)], cheap=True).unsat
 
     def _gap(self, cond: Cond, name: str, at: Mapping[str, int]) -> int | None:
-        """The smallest size of a symbol, among those tried, that a condition excludes."""
+        """Return the smallest size of a symbol, among those tried, that a condition excludes."""
         sizes = range(1, min(at[name] + 2, budget.MAX_AHEAD))
         below = range(max(at[name] - budget.MAX_AHEAD, 1), at[name] + 2)
         above = (at[name] << k for k in range(1, HUGE.bit_length()))
         return next((n for n in chain(sizes, below, above) if cond.evaluate({**at, name: n}) is False), None)
 
     def mixes_rows(self, entry: Entry, names: Collection[str]) -> bool:
-        """True if a constant target regroups across the first axis, which mixes rows of a batch.
+        """Return True if a constant target regroups across the first axis, which mixes batch items.
 
-        A target that takes a whole number of rows together is meant (frames of a clip); one that takes parts of them, or
-        rows together with other dims (`names` are those that the restriction ties), is a size of the example.
+        A target that merges whole batch items is intended (frames of a clip). One that splits them, or merges them
+        with
+        other dims (`names` are the restricted ones), is a size of the example input.
         """
         rule = self.lowered.rule(entry.node, entry.prefix) if entry.node is not None else None
         if entry.node is None or rule is None or rule.advice != "target":
@@ -255,7 +257,7 @@ class Baked:
         return bool(held and wanted and wanted % held and held % wanted)
 
     def is_feature(self, entry: Entry, name: str, size: int) -> bool:
-        """True if the input dim is tied to a size of the model: channels of a weight, the width of a head.
+        """Return True if the input dim is tied to a size of the model: channels of a weight, the width of a head.
 
         Such a size is fixed by what the model is, and not by the example that it was exported with.
         """
@@ -276,7 +278,7 @@ class Baked:
         return last and size > 1 and (constant is None or kind == "product")
 
     def _is_input(self, site: Site, name: str) -> bool:
-        """True if the size at a site comes unchanged from an input dim declared by this name."""
+        """Return True if the size at a site comes unchanged from an input dim declared by this name."""
         links = self.tracer.links(site)
         declared = declared_dim(links[-1], self.lowered) if links else None
         return declared is not None and declared.name == name
@@ -310,14 +312,14 @@ def numbers_of(cond: Cond) -> frozenset[int]:
 
 
 def whole(element: object) -> int | None:
-    """The element as an int if it is a whole number, also for floats; else None."""
+    """Return the element as an int if it is integral (floats too), None otherwise."""
     if isinstance(element, Dim):
         return None if element.terms else element.const
     return int(element) if isinstance(element, float) and element.is_integer() else None
 
 
 def _is_number(cond: Cond) -> bool:
-    """True if a condition equates a symbol with a number other than 0."""
+    """Return True if a condition equates a symbol with a number other than 0."""
     if cond.kind != "==" or len(cond.free) != 1:
         return False
     (name,) = cond.free

@@ -39,9 +39,9 @@ def known_names(lowered: Lowered) -> AbstractSet[str]:
 
 
 def unknown_names(names: AbstractSet[str], lowered: Lowered) -> list[str]:
-    """The names that no dim of any tensor has."""
+    """Return the names that no dim of any tensor has."""
     strange = set(names - known_names(lowered))
-    if strange:  # else no shape has to be looked at
+    if strange:  # otherwise no shape is needed
         strange.difference_update(*[d.free for shape in lowered.shapes.values() for d in shape])
     return sorted(strange)
 
@@ -55,9 +55,9 @@ def no_dim(name: str, lowered: Lowered) -> str:
 def resolve_references(
     text: str, lowered: Lowered, extra: Mapping[str, Dim] | None = None
 ) -> tuple[str, Mapping[str, Dim]]:
-    """Replaces every ``tensor[axis]`` in `text` by a name; returns the text and the dims of all names.
+    """Replace every ``tensor[axis]`` in `text` by a name; return the new text and the dims of all names.
 
-    `extra` says what further names stand for; a name that nobody knows becomes a symbol when the text is parsed.
+    `extra` defines additional names. An unknown name becomes a symbol when the text is parsed.
     """
     if len(text) > MAX_LENGTH:
         raise DimSyntaxError(f"a claim may have {MAX_LENGTH} characters, this has {len(text)}")
@@ -75,7 +75,9 @@ def resolve_references(
         before = "" if match[1] else match[3][: len(match[3]) - len(tensor)]
         name = next(n for n in (f"r{i}" for i in number) if n not in table and n not in text)
         table[name] = _dim_of(lowered, tensor, axis)
-        return before + name.ljust(len(match[0]) - len(before))  # so that what follows stays where it was
+        return before + name.ljust(
+            len(match[0]) - len(before)
+        )  # keeps the offsets of the remaining text valid
 
     return _REFERENCE.sub(name_for, text), table
 
@@ -94,12 +96,12 @@ def _named(written: str, lowered: Lowered) -> str:
 
 
 def _word(written: str) -> str:
-    """The name to report if no tensor matches: the text without a leading sign."""
+    """Return the name to report if no tensor matches: the text without a leading sign."""
     return written.lstrip("-")
 
 
 def compared(claim: str, table: Mapping[str, Dim]) -> tuple[Dim, str, Dim] | None:
-    """The two sides of a claim as written, with the relation; None for other claims."""
+    """Return the two sides of a claim as written, with the relation; None for other claims."""
     found = _COMPARISON.fullmatch(claim)
     try:
         return None if found is None else (parse_dim(found[1], table), found[2], parse_dim(found[3], table))
@@ -123,7 +125,7 @@ def _dim_of(lowered: Lowered, tensor: str, axis: int) -> Dim:
     shape = lowered.shapes.get(tensor)
     if shape is None:
         if tensor in lowered.dtypes:
-            raise KeyError(f"the rank of tensor {tensor!r} is not known")
+            raise KeyError(f"the rank of tensor {tensor!r} has unknown rank")
         raise KeyError(no_tensor(tensor, lowered))
     if not -len(shape) <= axis < len(shape):
         raise IndexError(f"tensor {tensor!r} has shape {shape}: it has no axis {axis}")

@@ -73,7 +73,7 @@ def minimal_cores(
 
 
 def _distinct(constraints: Sequence[Stated], candidates: Iterable[int]) -> list[int]:
-    """The first constraint of each distinct condition; repetitions add nothing to a contradiction."""
+    """Return the first constraint of each distinct condition; repetitions add nothing to a contradiction."""
     first: dict[Cond, int] = {}
     for n in sorted(set(candidates)):
         first.setdefault(need(constraints[n]), n)
@@ -85,16 +85,17 @@ def _core(numbers: Sequence[int], conds: dict[int, Cond], engine: Engine) -> tup
     return None if found is None else tuple(numbers[i] for i in found)
 
 
-_NEVER, _NOT_SO = "no input size makes this model run", "the sizes that are stated do not make this model run"
+_NEVER, _NOT_SO = "no input size makes this model run", "the model does not run with the given sizes"
 
 
 def find_conflicts(
     lowered: Lowered, finder: Cores | None = None, request: Request | None = None
 ) -> tuple[Conflict, ...]:
-    """Every independent conflict of the model in graph order, without duplicates. `finder` finds their cores.
+    """Return every independent conflict of the model in graph order, without duplicates. `finder` finds their cores.
 
-    With the `request` that the model was lowered for, repairs are searched; what the repair of a conflict mends, too, is not
-    searched for again.
+    With the `request` that the model was lowered for, repairs are searched, except for conflicts that an earlier
+    repair
+    also resolves.
     """
     repairs = None if request is None else Repairs(lowered, request)
     mended: set[Place] = set()
@@ -112,9 +113,9 @@ def find_conflicts(
 def stopping_first(
     found: tuple[Conflict, ...], lowered: Lowered, at: Callable[[Mapping[str, int]], Lowered]
 ) -> tuple[Conflict, ...]:
-    """The conflicts, the first with the finding about the node at which a run at usual sizes stops.
+    """Put the finding about the node that stops a run at typical sizes into the first conflict.
 
-    An earlier node may leave only tiny sizes, with which a later one contradicts it.
+    An earlier node may allow only tiny sizes, and a later node contradicts those.
     """
     first = found[0]
     stated = any(entry.role == "user" for entry in lowered.walk.state.log)
@@ -131,13 +132,13 @@ def stopping_first(
 
 
 def _repaired(conflict: Conflict, repairs: tuple[Repair, ...]) -> Conflict:
-    """The conflict with its repairs as help text."""
+    """Return the conflict with its repairs as help text."""
     help_ = ". Or: ".join(map(str, repairs))
     return replace(conflict, repairs=repairs, finding=replace(conflict.finding, help=help_))
 
 
 def is_after_emptiness(lowered: Lowered, request: Request) -> bool:
-    """True if a node before the first conflict already restricts the model to empty inputs."""
+    """Return True if a node before the first conflict already restricts the model to empty inputs."""
     clash = lowered.walk.state.clashes[0]
     if request.bind or request.assume or request.filled or clash.entry is None:
         return False
@@ -151,7 +152,7 @@ def is_after_emptiness(lowered: Lowered, request: Request) -> bool:
 
 
 def find_contradiction(lowered: Lowered, numbers: Iterable[int]) -> Conflict:
-    """The conflict of constraints that contradict each other, found by the solver. The walk did not detect it."""
+    """Return the conflict of constraints that contradict each other, found by the solver. The walk did not detect it."""
 
     candidates = sorted(set(numbers))
     cores = minimal_cores(lowered.constraints, candidates, 1)
@@ -162,7 +163,7 @@ def find_contradiction(lowered: Lowered, numbers: Iterable[int]) -> Conflict:
 
 
 def _invalid(lowered: Lowered, clash: Clash, finder: Cores | None, trials: Repairs | None = None) -> Conflict:
-    """The conflict of a node that cannot run."""
+    """Return the conflict of a node that cannot run."""
     node = clash.node
     label = f"{clash.prefix}{node.label}" if node is not None else ""
     op_type = node.op_type if node is not None else ""
@@ -175,7 +176,7 @@ def _invalid(lowered: Lowered, clash: Clash, finder: Cores | None, trials: Repai
     core = tuple(c for c in learned if c.role == "assumption") or _granted(trials, clash)
     given = attributes_text(node) if node is not None else ()
     behind_it = () if trials is None else trials.stated_behind(clash)
-    failures = [f"it fails where {lowered.constraints[i].cond}, as was stated" for i in behind_it]
+    failures = [f"it fails if {lowered.constraints[i].cond}, as assumed by the user" for i in behind_it]
     notes = (*given, *failures, _ending(lowered, core))
     code = "SS202" if node is not None else "SS205"
     finding = Finding(code, clash.message, label, op_type, tuple(nodes), operands, notes=notes)
@@ -226,7 +227,7 @@ def _granted(trials: Repairs | None, clash: Clash) -> tuple[Constraint, ...]:
 
 
 def _behind(lowered: Lowered, indices: Iterable[int]) -> tuple[int, ...]:
-    """Conditions that fixed the input sizes used by entries without symbols (``64 == 48``).
+    """Return the conditions that fixed the input sizes used by entries without symbols (``64 == 48``).
 
     A condition that was read through the facts (``64 == 48``) does not name the symbol any more whose size they decided.
     """
@@ -236,7 +237,7 @@ def _behind(lowered: Lowered, indices: Iterable[int]) -> tuple[int, ...]:
 
 
 def _learned(lowered: Lowered, sites: Iterable[Site], tracer: SiteTracer) -> tuple[int, ...]:
-    """Conditions that fixed the input symbols from which these sites get their sizes."""
+    """Return the conditions that fixed the input symbols from which these sites get their sizes."""
     names: set[str] = set()
     for site in sites:
         for link in tracer.links(site, to_inputs=True):
@@ -267,7 +268,7 @@ def _notes(lowered: Lowered, core: Sequence[Constraint], entry: Entry) -> tuple[
     if not entry.guard.is_true:
         return (
             *given,
-            f"no input size lets this node run where it is reached: {lowered.walk.described(entry.guard)}",
+            f"no input size lets this node run if {lowered.walk.described(entry.guard)}",
         )
     return (*given, _never(lowered))
 
@@ -283,7 +284,7 @@ def _ending(lowered: Lowered, core: Iterable[Constraint]) -> str:
 
 
 def _is_of_filled(constraint: Constraint) -> bool:
-    """True if the constraint is the assumption that an input is not empty."""
+    """Return True if the constraint is the assumption that an input is not empty."""
     return constraint.role == "assumption" and not constraint.origin.node
 
 
@@ -305,7 +306,7 @@ def _steps_and_nodes(
             links = tracer.links(site)
             declared = declared_dim(links[-1], lowered) if links and index != meeting else None
             if declared is not None and declared is not links[-1].dim:
-                continue  # conditions decide this number: it is a step where it is compared
+                continue  # The conditions determine this number, so it is a step at its comparison.
             shown = len(links) == 1 and links[0].kind == "initializer" and not site.data  # as an operand
             if links and site.axis is not None and not shown:
                 step = chain_step(site, links, lowered)

@@ -63,7 +63,9 @@ def title(analysis: Solved, stale: StaleShape) -> str:
     """Title: the first wrongly declared dim, and the inferred one."""
     row = stale.rows[0]
     site = row.origin.sites[0]
-    shape = analysis.simple_shapes.get(site.tensor)  # none of a graph whose trips are not followed one by one
+    shape = analysis.simple_shapes.get(
+        site.tensor
+    )  # None in a graph whose iterations are not lowered one by one.
     if shape is None:
         return row.origin.rule
     size = shape[site.axis or 0]
@@ -81,5 +83,5 @@ def disagreements(analysis: Solved) -> list[str]:
 
 
 def stale_dims(analysis: Solved) -> frozenset[tuple[str, int | None]]:
-    """Dims (tensor, axis) whose declared size is right at some sizes only."""
+    """Return the dims (tensor, axis) whose declared size is right only for some sizes."""
     return frozenset((site.tensor, site.axis) for d in analysis.stale_shapes for site in d.sites)

@@ -44,9 +44,10 @@ class DerivationStep:
 
 @dataclass(frozen=True, slots=True)
 class AxisStep:
-    """A step in the derivation of one dim. ``kind`` is ``input``, ``initializer``, ``passes`` (unchanged) or ``computes``.
+    """Step in the derivation of one dim. ``kind`` is ``input``, ``initializer``, ``passes`` (unchanged), or
+    ``computes``.
 
-    `axis` is None where the dim is an element that a tensor holds; `node` is empty for inputs and initializers.
+    `axis` is None if the dim is an element of a tensor; `node` is empty for inputs and initializers.
     """
 
     kind: str
@@ -69,9 +70,9 @@ class AxisDerivation:
 
 @dataclass(frozen=True, slots=True)
 class Derivation:
-    """The nodes that a tensor's shape depends on, in graph order, with their inputs and initializers.
+    """Nodes that determine a tensor's shape, in graph order, with their inputs and initializers.
 
-    `axes` has the same axis by axis; it is empty where the rank is not known.
+    `axes` has the derivation of each axis; it is empty if the rank is unknown.
     """
 
     tensor: str
@@ -97,7 +98,7 @@ class Derivation:
 
 
 def explain(lowered: Lowered, tensor: str, axis: int | None = None, depth: int | None = None) -> Derivation:
-    """The derivation of `tensor`, or of one `axis` of it. With `depth`, only the last nodes of each axis.
+    """Return the derivation of `tensor`, or of one `axis` of it. With `depth`, only the last nodes of each axis.
 
     Raises:
         KeyError: the model has no such tensor.

@@ -48,7 +48,7 @@ _OUTSIDE = "`shapesolve annotate` writes it into the model"
 #: reason that a node is not reached, by the kind of the graphs around it
 _WAYS_ROUND: dict[Bodies, str] = {
     "one": "the branch around it must not be taken",
-    "trips": "the loop around it must not make a trip",
+    "trips": "the loop around it must have no iterations",
 }
 #: characters that a shell does not interpret between double quotes
 _HARMLESS = re.compile(r"[^$`\"\\!]*")
@@ -88,7 +88,7 @@ def diagnose(analysis: Solved) -> tuple[Finding, ...]:
 
 
 def _once(findings: Iterable[Finding]) -> Iterator[Finding]:
-    """Merges equal findings at nodes with the same operator and input shapes into one, at the first node."""
+    """Merge equal findings at nodes with the same operator and input shapes into one, at the first node."""
     alike: dict[tuple[object, ...], list[Finding]] = {}
     for f in findings:
         shapes = tuple(shape for _, shape, _ in f.operands)
@@ -106,9 +106,9 @@ def _once(findings: Iterable[Finding]) -> Iterator[Finding]:
 
 
 def _merged(conflicts: Iterable[Conflict]) -> Iterator[Finding]:
-    """One finding per node for conflicts that have the same text for different axes or operands.
+    """Return one finding per node for conflicts with the same text for different axes or operands.
 
-    Nodes that fail no more with the repair of an earlier finding have the same cause: a note of that finding names them.
+    Nodes that an earlier finding's repair also fixes have the same cause; a note of that finding lists them.
     """
     groups: dict[tuple[str, str, str], Finding] = {}
     mended: dict[str, tuple[str, str, str]] = {}
@@ -147,9 +147,9 @@ def _joined(a: Finding, b: Finding) -> Finding:
     )
 
 
-@finds(SS204=("warning", "a branch or a loop cannot run whatever the sizes are"))
+@finds(SS204=("warning", "a branch or a loop body cannot run for any sizes"))
 def _dead_branches(analysis: Solved) -> Iterator[Finding]:
-    """Nodes inside a branch or a loop that cannot run: the model runs only where they are not reached."""
+    """Yield nodes that cannot run in a branch or a loop body: the model runs only if they are not reached."""
     tracer = SiteTracer(analysis.lowered)
     reported = {node for conflict in analysis.conflicts for node in conflict.nodes}
     for number, entry in enumerate(analysis.walk.state.log):
@@ -163,7 +163,7 @@ def _dead_branches(analysis: Solved) -> Iterator[Finding]:
             title = f"{origin.op_type} cannot run, so {way}"
             notes: tuple[str, ...] = (
                 origin.rule,
-                f"it is reached where {analysis.walk.described(entry.guard)}",
+                f"it is reached if {analysis.walk.described(entry.guard)}",
             )
             if entry.node is not None and stops_loading(analysis.walk, entry.node):
                 notes += ("onnxruntime does not load the file, even if this node is never reached",)
@@ -171,12 +171,12 @@ def _dead_branches(analysis: Solved) -> Iterator[Finding]:
 
 
 @finds(
-    SS101=("warning", "an operator is not known"),
+    SS101=("warning", "unknown operator"),
     SS102=("warning", "a declared shape disagrees with the inferred one"),
-    SS103=("info", "a rule could not follow a node"),
+    SS103=("info", "a rule does not support a node"),
     SS104=("warning", "the file departs from the standard, in a way that onnxruntime understands"),
     SS105=("warning", "the rule of an operator failed"),
-    SS206=("warning", "onnxruntime does not load the file, though its sizes fit"),
+    SS206=("warning", "onnxruntime does not load the file, although its sizes are valid"),
     SS502=("info", "the analysis assumes the default value of an input that callers can override"),
 )
 def _notes(analysis: Solved) -> Iterator[Finding]:
@@ -217,10 +217,12 @@ def _unranked(analysis: Solved) -> Iterator[Finding]:
         node, prefix = walk.state.producers.get(name, (None, ""))
         if node is None:
             if name in analysis.inputs:
-                yield Finding("SS103", f"input {name} declares no shape, and no node tells its rank")
+                yield Finding(
+                    "SS103", f"input {name} has unknown rank: it declares no shape, and no node implies one"
+                )
         elif f"{prefix}{node.label}" not in explained:
             label = f"{prefix}{node.label}"
-            title = f"the rank of {name} is not known: it depends on data, or no rule gives it"
+            title = f"the rank of {name} has unknown rank: it depends on input data, or the operator has no shape rule"
             yield Finding("SS103", title, label, node.op_type, (label,))
 
 
@@ -259,17 +261,17 @@ def _signatures(analysis: Solved, node: Node, prefix: str) -> Iterator[str]:
 
 
 def _size_text(size: Dim) -> str:
-    """A size of a broadcast as text for a title."""
+    """Return a size of a broadcast as text for a title."""
     text = str(size)
-    return f"`{text}`" if is_short(text) else "a size too long to read here"
+    return f"`{text}`" if is_short(text) else "a long expression"
 
 
-@finds(SS302=("info", "what a node needs is not decided by the sizes of the inputs"))
+@finds(SS302=("info", "a node's precondition depends on input data"))
 def _undecided(analysis: Solved) -> Iterator[Finding]:
-    """Findings for requirements on data that input sizes do not decide."""
+    """Yield requirements that depend on input data rather than on input sizes."""
     if analysis.conflicts:
         return
-    reported = {  # with a finding of their own
+    reported = {  # reported separately
         (node, left.free | right.free)
         for a in analysis.ambiguities
         for left, right in (a.pair,)
@@ -305,17 +307,17 @@ def _behind_unknown(analysis: Solved) -> set[str]:
 
 
 def _quoted(text: str) -> str:
-    """The text quoted for a shell."""
+    """Return the text quoted for a shell."""
     return f'"{text}"' if _HARMLESS.fullmatch(text) else shlex.quote(text)
 
 
 def _may_be_assumed(text: str, analysis: Solved) -> bool:
-    """True if the text is a condition on inputs that some accepted sizes of at least 2 satisfy."""
+    """Return True if the text is a condition on inputs that some accepted sizes of at least 2 satisfy."""
     if not text:
         return False
     cond = parse_cond(text, analysis.symbols)
     if not is_short(text) or sum(a.kind not in _PLAIN for a in atoms_of(cond)) > 1:
-        return False  # nobody could say whether that is so
+        return False  # too complex for a user to check
     if not cond.free <= analysis.symbols.keys():
         return False
     several = [ge(analysis.symbols[name], 2) for name in sorted(cond.free)]
@@ -328,7 +330,7 @@ def _may_be_assumed(text: str, analysis: Solved) -> bool:
     SS405=("info", "a dim declared dynamic is a width or a number of channels that the model has fixed"),
     SS403=("info", "a dim declared dynamic is restricted to a range or to multiples"),
     SS404=("warning", "a dim declared dynamic is limited by a size that was baked in at export"),
-    SS406=("warning", "the model runs on empty inputs only"),
+    SS406=("warning", "the model runs only on empty inputs"),
 )
 def _restricted(analysis: Solved) -> Iterator[Finding]:
     """Findings for dims declared dynamic that the graph fixes or restricts. This is the most common export bug."""
@@ -340,7 +342,7 @@ def _restricted(analysis: Solved) -> Iterator[Finding]:
 
 
 def _of_the_model(found: Iterable[Finding], analysis: Solved) -> Iterator[Finding]:
-    """Drops findings that are caused only by sizes that the user bound."""
+    """Drop findings that are caused only by sizes that the user bound."""
     nodes: set[str] | None = None
     for finding in found:
         if nodes is None:
@@ -350,14 +352,14 @@ def _of_the_model(found: Iterable[Finding], analysis: Solved) -> Iterator[Findin
             yield finding
 
 
-@finds(SS301=("warning", "a broadcast of two sizes is open"))
+@finds(SS301=("warning", "ambiguous broadcast"))
 def _ambiguities(analysis: Solved) -> Iterator[Finding]:
     opens = {f"{o.prefix}{o.node.label}": o for o in reversed(analysis.walk.state.opens)}
     behind = _behind_unknown(analysis)
     for a in analysis.ambiguities:
         left, right = a.pair
         if a.sites[0] in behind or not analysis.walk.state.poisoned.isdisjoint(left.free | right.free):
-            continue  # what follows from a node that cannot run is not worth a finding of its own
+            continue  # caused by a node that cannot run
         first, usual = a.sites[0], analysis.usually(eq(left, right))
         rows = operand_rows(sides_of(opens[first], analysis.lowered), analysis.lowered)
         notes: tuple[str, ...] = (
@@ -371,7 +373,7 @@ def _ambiguities(analysis: Solved) -> Iterator[Finding]:
             simplifier = Simplifier([*scope.sizes, *scope.fits])
             left, right = sorted((simplifier.dim(left), simplifier.dim(right)), key=lambda d: d.name is None)
             if left is right:
-                continue  # they differ outside of the scope only
+                continue  # they differ only outside the scope
             limited = f", {heading(scope.fits)}" if scope.fits else ""
             if is_short(f"{left}{right}") and "broadcast(" not in f"{left}{right}":
                 title = f"{left} and {right} are broadcast: they must be equal, or one of them 1{limited}"
@@ -387,20 +389,20 @@ def _ambiguities(analysis: Solved) -> Iterator[Finding]:
             tuple(a.sites),
             rows,
             notes=notes,
-            help=f"--assume {_quoted(suggestion)} if that is meant" if may_be else "",
+            help=f"--assume {_quoted(suggestion)} if it always holds" if may_be else "",
             usual=usual,
         )
 
 
 def _open_text(left: Dim, right: Dim) -> str:
-    """What an ambiguity leaves open: whether two sizes are equal, or all sizes of a group."""
+    """Describe an ambiguity: whether two sizes are equal, or all sizes of a group."""
     group = members(broadcast(left, right))
     if group is not None and len(group) >= MAX_LISTED:
         return f"{len(group)} sizes are broadcast together: {text_of(group, MAX_LISTED)}"
-    return f"it is not known whether {_size_text(left)} equals {_size_text(right)} in a broadcast"
+    return f"cannot determine whether {_size_text(left)} equals {_size_text(right)} in a broadcast"
 
 
-@finds(SS407=("info", "an input is read by no node"))
+@finds(SS407=("info", "unused input"))
 def _unread(analysis: Solved) -> Iterator[Finding]:
     """Findings for inputs that no node reads. Inputs with a default are optional and are skipped."""
     graph = analysis.model.graph
@@ -408,7 +410,7 @@ def _unread(analysis: Solved) -> Iterator[Finding]:
     read.update(name for name, _ in graph.outputs)
     for name in analysis.inputs:
         if name not in read and name not in graph.initializers:
-            yield Finding("SS407", f"input {name} is read by no node, so no output depends on it")
+            yield Finding("SS407", f"input {name} is unused: no output depends on it")
 
 
 @finds(SS501=("info", "something was assumed that the model does not decide"))
@@ -419,10 +421,10 @@ def _assumed(analysis: Solved) -> Iterator[Finding]:
         if why.assumption:
             nodes = tuple(dict.fromkeys(c.origin.node for c in why.constraints))
             own = why.assumption == f"{name} != 1" and analysis.request.broadcast == "named"
-            left = ", which `--broadcast strict` leaves open" if own else ""
+            left = ", which `--broadcast strict` does not assume" if own else ""
             yield Finding(
                 "SS501",
-                f"`{name}` is taken as {value}, assuming {why.assumption}{left}",
+                f"`{name}` is set to {value}, assuming {why.assumption}{left}",
                 nodes[0] if nodes else "",
                 why.constraints[0].origin.op_type if why.constraints else "",
                 nodes=nodes,

@@ -1,8 +1,10 @@
 """Enumerates small edits of an ONNX model that may undo an export error.
 
-Candidates lie in the cone of influence of a failing node: an attribute (an order of axes, an axis, an element type), an
-element of a stored shape or bound, a size of a weight, the order of two operands, an axis more or less. What a number has to
-be is not guessed: it is freed, and the constraints of the lowered model fix it (`repair`).
+Candidates are found among the nodes that a failing node depends on: an attribute (a permutation, an axis, an element
+type),
+an element of a stored shape or bound, a size of a weight, the order of two operands, an extra or a missing axis. The
+new
+number is not guessed: it becomes a symbol, and the constraints of the lowered model determine it (`repair`).
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from ..lower.lowered import Lowered
     from ..lower.values import Elem
 
-#: elements of a stored shape that are no size: computed, copied, or there anyway
+#: Elements of a stored shape that are not sizes: computed (-1), copied (0), or trivial (1).
 _IDLE = frozenset((-1, 0, 1))
 
 #: element types that ONNX defines
@@ -37,16 +39,16 @@ Stored = Mapping[str, "tuple[Elem, ...] | OtherShape"]
 
 @dataclass(frozen=True)
 class Edit:
-    """A small change of a model: replaced nodes, or other elements or shapes of stored tensors.
+    """Small change of a model: replaced nodes, or new elements or shapes for initializers.
 
     Attributes:
-        subject: the node or the tensors that are changed.
-        parts: What to do, as one imperative, in two parts around the number if it was freed.
-        cost: 1 for a value in place of another, 2 for a Transpose more, 3 for an axis more.
-        node: the node of the main graph that `nodes` replace, if any.
-        stored: what stored tensors hold instead of their own elements, or their shape.
-        is_of_type: True if an element type is changed.
-        computed: the tensor whose shape has the freed element as a size, where the reader of a -1 computes it.
+        subject: The node or the tensors that change.
+        parts: What to do, as one imperative, split around the number if it is a symbol.
+        cost: 1 for a changed value, 2 for an added Transpose, 3 for an added axis.
+        node: The node of the main graph that `nodes` replace, if any.
+        stored: New elements or new shapes of initializers.
+        is_of_type: True if an element type changes.
+        computed: The tensor with the symbolic element as a size, if its consumer computes that size for a -1.
     """
 
     subject: str
@@ -59,7 +61,7 @@ class Edit:
     is_of_type: bool = False
 
     def text(self, freed: object = "") -> str:
-        """What to do, with the value of the freed number."""
+        """What to do, with the symbolic number's value."""
         return str(freed).join(self.parts)
 
     @property
@@ -69,7 +71,7 @@ class Edit:
         return bool(self.computed) or any(None in now for now in freed)
 
     def applied(self, model: Model) -> Model:
-        """The model with the edit's nodes; stored tensors are replaced through the `Request`."""
+        """Return the model with the edit's nodes; stored tensors are replaced through the `Request`."""
         if self.node is None:
             return model
         graph = model.graph
@@ -79,9 +81,9 @@ class Edit:
 
 
 def edits(node: Node, lowered: Lowered, *, by_itself: bool = False) -> Iterator[Edit]:
-    """Edits of a failing node of the main graph and of the nodes behind it, nearest first.
+    """Yield edits of a failing node of the main graph and of the nodes that it depends on, nearest first.
 
-    `by_itself`: it fails for its rank or its attributes, and not for sizes that do not fit together.
+    `by_itself`: The node fails because of its rank or attributes, not because of mismatched sizes.
     """
     graph = lowered.model.graph
     own = {id(n) for n in graph.nodes}
@@ -98,7 +100,7 @@ def edits(node: Node, lowered: Lowered, *, by_itself: bool = False) -> Iterator[
 
 
 def _cone(node: Node, lowered: Lowered) -> Iterator[Node]:
-    """The nodes from which a node's inputs are computed, nearest first."""
+    """Yield the nodes from which a node's inputs are computed, nearest first."""
     waiting, seen = deque(node.inputs), set(node.inputs)
     while waiting:
         made = lowered.walk.state.producers.get(waiting.popleft())
@@ -112,7 +114,7 @@ def _cone(node: Node, lowered: Lowered) -> Iterator[Node]:
 
 
 def _at_node(node: Node, lowered: Lowered, types: Sequence[int]) -> Iterator[Edit]:
-    if not node.subgraphs:  # a node that is changed is read anew, without its graphs
+    if not node.subgraphs:  # a changed node is parsed again, without its subgraphs
         yield from _attributes(node, lowered, types)
         yield from _operands(node, lowered)
     yield from _elements(node, lowered)
@@ -190,7 +192,7 @@ def _elements(node: Node, lowered: Lowered) -> Iterator[Edit]:
                 yield Edit(
                     name, (start, end), stored={name: freed}, computed=node.outputs[0] if computes else ""
                 )
-            elif computes and not n and k >= rank:  # it copies an axis that is not there
+            elif computes and not n and k >= rank:  # it copies a missing axis
                 yield Edit(
                     name, (f"{start}-1{end}",), stored={name: (*held[:k], constant(-1), *held[k + 1 :])}
                 )
@@ -203,7 +205,7 @@ def _elements(node: Node, lowered: Lowered) -> Iterator[Edit]:
 
 
 def _turns(node: Node, target: Sequence[int], lowered: Lowered) -> bool:
-    """True if a Reshape to `target` would put sizes of its input in another order, which transposes no data."""
+    """Return True if a Reshape to `target` would put sizes of its input in another order, which transposes no data."""
     given = lowered.shapes.get(node.inputs[0])
     if given is None:
         return False
@@ -214,9 +216,9 @@ def _turns(node: Node, target: Sequence[int], lowered: Lowered) -> bool:
 
 
 def _sizes(node: Node, lowered: Lowered) -> Iterator[Edit]:
-    """Edits of shapes of stored operands: last two axes swapped, or one size freed.
+    """Yield shape edits of stored operands: last two axes swapped, or one size made symbolic.
 
-    Tensors of one shape are changed together, too.
+    Tensors with the same shape are also changed together.
     """
     data = lowered.data_inputs(node, "")
     alike: dict[tuple[int, ...], list[str]] = {}
@@ -326,7 +328,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _types_around(node: Node, lowered: Lowered) -> Iterator[int]:
-    """Element types to try: those of other operands of the reading nodes, then of the own inputs."""
+    """Return element types to try: types of the consumers' other operands, then of the node's inputs."""
     made = set(node.outputs)
     for other in lowered.model.graph.nodes:
         if not made.isdisjoint(other.inputs):
@@ -341,7 +343,7 @@ def _type_text(kind: int) -> str:
 
 
 def _has_attribute(node: Node, name: str) -> bool:
-    """True if the operator's schema has the attribute."""
+    """Return True if the operator's schema has the attribute."""
     try:
         return name in onnx.defs.get_schema(node.op_type, domain=node.domain).attributes
     except onnx.defs.SchemaError:

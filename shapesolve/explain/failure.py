@@ -34,15 +34,15 @@ class Side(NamedTuple):
 
     @property
     def is_stored(self) -> bool:
-        """True if the size is that of a stored tensor or of a constant."""
+        """True if the size comes from an initializer or a constant."""
         made = self.source.node
         return self.source.kind == "initializer" or (made is not None and made.is_constant)
 
 
 def first_failure(lowered: Lowered, at: Callable[[Mapping[str, int]], Lowered]) -> Finding | None:
-    """Return the finding about the node at which a model that never runs stops at usual sizes.
+    """Return the finding about the node that stops a model that never runs, at typical sizes.
 
-    None if it depends on the sizes which node that is.
+    Return None if that node depends on the sizes.
 
     Args:
         lowered: The model.
@@ -95,7 +95,7 @@ class Failure:
 
     @classmethod
     def of(cls, clash: Clash, lowered: Lowered, sizes: Mapping[str, int]) -> Failure:
-        """The node of a failure."""
+        """Return the node of a failure."""
         assert clash.node is not None
         entry = None if clash.entry is None else lowered.walk.state.log[clash.entry]
         return cls(lowered, clash.node, clash.prefix, sizes, entry, clash.message)
@@ -112,7 +112,7 @@ class Failure:
 
     @property
     def reason(self) -> str:
-        """Why the node fails, with the sizes on both sides."""
+        """Return the reason that the node fails, with the sizes on both sides."""
         if self.entry is None:
             return f"{self.node.op_type} fails: {self.message}"
         found = self.sides
@@ -124,7 +124,7 @@ class Failure:
         return text or _with_rule(title_of(self.entry, self.lowered), rule_text(self.entry, self.lowered))
 
     def rows(self) -> tuple[Operand, ...]:
-        """The operands of the node, with their shapes at these sizes."""
+        """Return the operands of the node, with their shapes at these sizes."""
         if self.entry is None:
             sites = input_sites(self.node, self.prefix, self.lowered)
         else:
@@ -159,7 +159,7 @@ class Failure:
                 return
 
     def made_instead(self, failing: Failure) -> Iterator[str]:
-        """Texts on what the node that computes the size makes here, where the model runs."""
+        """Return texts on the size that the node computes here, and on sizes for which the model runs."""
         computed = [s.source for s in failing.sides if s.source.node is not None and not s.is_stored]
         for source in computed[:1]:
             made, shapes = self.shape_text(source.tensor), self._read(source)
@@ -167,7 +167,7 @@ class Failure:
                 yield f"{made} from {', '.join(shapes)}"
 
     def _read(self, source: Link) -> list[str]:
-        """The shapes that a node reads, without stored tensors and data."""
+        """Return the shapes that a node reads, without stored tensors and data."""
         assert source.node is not None
         given = input_sites(source.node, source.prefix, self.lowered)
         computed = [s for s in given if not s.data and not self.lowered.is_stored(s.tensor)]
@@ -201,7 +201,7 @@ class Failure:
         return ""
 
     def shape_text(self, tensor: str) -> str:
-        """The shape of a tensor at these sizes; sizes that are not a number or a name are left out."""
+        """Return the shape of a tensor at these sizes; sizes that are not a number or a name are left out."""
         shape = given_shape(tensor, self.lowered, self.sizes)
         if shape is None:
             return ""

@@ -1,7 +1,6 @@
-"""`Finding`, `Conflict` and `Violation`: results of an analysis for people, as data. Text is made in `report`.
+"""`Finding`, `Conflict` and `Violation`: analysis results as data. `report` formats them as text.
 
-Codes are stable: SS1xx what is not known, SS2xx what cannot run, SS3xx what is open, SS4xx what the graph fixes,
-SS5xx what was assumed.
+Codes are stable: SS1xx unknown, SS2xx cannot run, SS3xx ambiguous, SS4xx restricted by the graph, SS5xx assumed.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ Operand = tuple[str, str, str]
 CODES: dict[str, tuple[Severity, str]] = {
     "SS201": ("error", "the sizes of a node's inputs contradict each other"),
     "SS202": ("error", "a node cannot run as it is written"),
-    "SS203": ("error", "a stated assumption contradicts the model"),
+    "SS203": ("error", "an assumption contradicts the model"),
     "SS205": ("error", "the file cannot be loaded as it is written"),
     "SS601": ("error", "PyTorch: a dim declared dynamic came out with one size"),
     "SS602": ("error", "PyTorch: dims declared independent came out tied to each other"),
@@ -34,7 +33,7 @@ CODES: dict[str, tuple[Severity, str]] = {
     "SS607": ("error", "PyTorch: torch.export refuses the module"),
     "SS608": ("error", "PyTorch: the exporter cannot write the module as ONNX"),
     "SS609": ("error", "PyTorch: the module fails, or its graph computes something else, at a declared size"),
-    "SS610": ("error", "PyTorch: torch.export's trace rules out sizes at which the module runs"),
+    "SS610": ("error", "PyTorch: torch.export's trace excludes sizes that the module supports"),
     "SS611": ("error", "PyTorch: the exporter cannot write the module as it is, and can in another way"),
     "SS612": ("warning", "PyTorch: no size is declared dynamic"),
     "SS613": ("info", "PyTorch: a declaration of dynamic sizes to paste"),
@@ -55,12 +54,14 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A finding about a model: stable code, node, and title. Also the reason (``steps`` and ``notes``) and advice (``help``).
+    """Finding about a model: stable code, title, node, reason (``steps`` and ``notes``), and advice (``help``).
 
-    `nodes` are all that take part. `runs` and `fails` are sizes of the inputs at which a restricted model runs, and the nearest
-    at which it does not. `constants` are stored tensors that hold a size of the example.
-    With `usual`, it says nothing about usual inputs (see `Contract.usual`), and is an info. `condition` is the condition on
-    input sizes that the finding is about, if the title does not state it.
+    `nodes` are all nodes involved. `runs` and `fails` are input sizes for which a restricted model runs, and the
+    nearest ones
+    for which it does not. `constants` are initializers that hold a size of the example input.
+    With `usual`, the finding does not concern typical inputs (see `Contract.usual`) and is an info. `condition` is
+    the
+    condition on input sizes, unless the title contains it.
     """
 
     code: str

@@ -1,7 +1,7 @@
-"""`GivenSizes`: sizes of all tensors at given input sizes, computed from definitions alone.
+"""`GivenSizes`: sizes of all tensors for given input sizes, computed from definitions alone.
 
-`Lowered.shapes` is read through what nodes require: where sizes break a requirement, what it says there is not what a node
-gets.
+`Lowered.shapes` is simplified by node requirements. If sizes break a requirement, it does not show the sizes that the
+node receives.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class GivenSizes:
 
     def __init__(self, lowered: Lowered, system: ConstraintSystem) -> None:
         self.lowered, self._content = lowered, system.content
-        self._sizes: dict[str, int] | None = None  # for which something was worked out last
+        self._sizes: dict[str, int] | None = None  # name whose sizes were computed last
         self._found: dict[str, int] = {}
 
     def text(self, tensor: str, sizes: Mapping[str, int]) -> str:
@@ -68,7 +68,7 @@ class GivenSizes:
         return found
 
     def _held(self, tensor: str) -> str:
-        """Text of the elements of a small tensor; empty if not all are known."""
+        """Return the text of the elements of a small tensor; empty if not all are known."""
         known = self._content.walk.state.tensors.get(tensor)
         value = known.value if isinstance(known, Tensor) else None
         elems = () if value is None or value.elems is None else value.elems
@@ -82,7 +82,7 @@ class GivenSizes:
         return str(sizes if value.shape else sizes[0])
 
     def _made(self, tensor: str, rank: int) -> list[str]:
-        """The sizes of a tensor as text, by definitions alone."""
+        """Return the sizes of a tensor as text, by definitions alone."""
         names = [self._content.walk.variable(tensor, axis).name or "" for axis in range(rank)]
         self._find(names)
         composed = self._content.composition.sizes if not self._found.keys() >= set(names) else {}
@@ -99,7 +99,7 @@ class GivenSizes:
         return "?" if left is None or not left.free <= self.lowered.symbols.keys() else str(left)
 
     def _find(self, names: Iterable[str]) -> None:
-        """Computes the values of these variables, those in their definitions first."""
+        """Compute the values of these variables, those in their definitions first."""
         waiting, opened = list(names), set[str]()
         while waiting:
             name = waiting[-1]

@@ -1,8 +1,7 @@
-"""Answers claims by proof, and confirms each answer by analyzing the model at its sizes.
+"""Answers claims by proof, and confirms each answer by analyzing the model at the sizes it found.
 
-A proof that rests on a default or on the `broadcast` mode is tried without these, and names them if it fails then. A
-refutation is believed when the sizes that it found are accepted, and the model analyzed anew with these sizes refutes
-the claim too.
+A proof that uses a default or the `broadcast` mode is tried again without these, and lists them if it then fails. A
+refutation counts only if the model accepts its sizes, and a new analysis at these sizes refutes the claim too.
 """
 
 from __future__ import annotations
@@ -25,10 +24,10 @@ _NOTHING_RUNS = "no input size is accepted"
 
 
 class Claim:
-    """A user's claim about sizes: a condition (as text or parsed), or two dims claimed to be equal.
+    """User's claim about sizes: a condition (as text or parsed), or two dims claimed to be equal.
 
-    It is read anew for each analysis that judges it. Generated symbols are found there by the places that they have in
-    `meant`, the analysis that the user asked.
+    Each analysis that checks the claim parses it again. It finds generated symbols by their positions in `meant`, the
+    user's own analysis.
     """
 
     def __init__(self, claim: str | Cond | tuple[Dim, Dim], meant: Solved) -> None:
@@ -64,7 +63,7 @@ class Claim:
         text, table = resolve_references(claim, a.lowered, there)
         try:
             return parse_cond(text, table), compared(text, table)
-        except DimSyntaxError as e:  # its position is the same in the text of the user
+        except DimSyntaxError as e:  # it has the same position in the user's text
             raise DimSyntaxError(e.problem, claim, e.position) from e
 
 
@@ -97,7 +96,7 @@ def judge(a: Solved, stated: str | Cond | tuple[Dim, Dim]) -> Proof:
 
 
 def _without_defaults(a: Solved, claim: Claim, proof: Proved) -> Proof:
-    """The proof, with the assumptions that it depends on. Unchanged if it needs none."""
+    """Return the proof, with the assumptions that it depends on. Unchanged if it needs none."""
     return replace(proof, assumptions=_needed(a, lambda other: _holds(other, claim)))
 
 
@@ -119,12 +118,12 @@ def _needed(a: Solved, holds: Callable[[Solved], bool]) -> tuple[str, ...]:
 
 
 def bare(a: Solved) -> Solved:
-    """The analysis repeated without assumptions on broadcasts and default values. The user's stay."""
+    """Return the analysis repeated without assumptions on broadcasts and default values. The user's stay."""
     return a.again(granted=False, untaken=frozenset(a.defaults))
 
 
 def _granting(a: Solved, granted: Iterable[Cond | str]) -> Solved:
-    """The analysis repeated with no assumptions except these. The user's stay."""
+    """Return the analysis repeated with no assumptions except these. The user's stay."""
     granted = list(granted)
     conds = [g for g in granted if isinstance(g, Cond)]
     untaken = frozenset(a.defaults).difference(g for g in granted if isinstance(g, str))
@@ -132,7 +131,7 @@ def _granting(a: Solved, granted: Iterable[Cond | str]) -> Solved:
 
 
 def _holds(other: Solved, claim: Claim) -> bool:
-    """True if the claim is proved for `other` without an assumption."""
+    """Return True if the claim is proved for `other` without an assumption."""
     found = claim.at(other)
     return found is not None and other.prover.follows(found[0])
 
@@ -143,7 +142,7 @@ class Bounds(tuple[int | None, int | None]):
     assumptions: tuple[str, ...]
 
     def __new__(cls, bounds: tuple[int | None, int | None], assumptions: tuple[str, ...] = ()) -> Self:
-        """A pair of bounds with assumptions."""
+        """Return a pair of bounds with assumptions."""
         made = super().__new__(cls, bounds)
         made.assumptions = assumptions
         return made
@@ -155,19 +154,19 @@ class Divisor(int):
     assumptions: tuple[str, ...]
 
     def __new__(cls, number: int, assumptions: tuple[str, ...] = ()) -> Self:
-        """A divisor with assumptions."""
+        """Return a divisor with assumptions."""
         made = super().__new__(cls, number)
         made.assumptions = assumptions
         return made
 
 
 def bounds_of(a: Solved, dim: str | Dim) -> Bounds:
-    """Bounds of a dim for all accepted inputs."""
+    """Return the bounds of a dim for all accepted inputs."""
     return Bounds(*_quantity(a, dim, lambda there, d: there.prover.bounds(d)))
 
 
 def divisor_of(a: Solved, dim: str | Dim) -> Divisor:
-    """The largest number that divides a dim for all accepted inputs."""
+    """Return the largest number that divides a dim for all accepted inputs."""
     return Divisor(*_quantity(a, dim, lambda there, d: there.prover.divisor(d)))
 
 
@@ -190,17 +189,18 @@ def _quantity(a: Solved, dim: str | Dim, ask: Callable[[Solved, Dim], T]) -> tup
 
 
 def _refuted_without(a: Solved, claim: Claim, proof: Proof) -> Refuted | None:
-    """The refutation of a claim that is proved under assumptions; None if no accepted counterexample is found."""
+    """Return the refutation of a claim that is proved under assumptions; None if no accepted counterexample is found."""
     found = a.prover.refuted(claim.cond, claim.sides) if proof.assumptions else None
     refuted = None if found is None else _confirmed(a, claim, found)
     return replace(refuted, assumptions=proof.assumptions) if isinstance(refuted, Refuted) else None
 
 
 def _confirmed(a: Solved, claim: Claim, proof: Refuted) -> Proof:
-    """The refutation, confirmed by an analysis at its sizes and completed to all inputs. They must be accepted and
-    refute the claim when they are bound.
+    """Return the refutation, confirmed by an analysis at its sizes and completed to all inputs.
 
-    Where generated symbols take part, other sizes are tried too: what the solver chose for these may never occur.
+    The model must accept the sizes and refute the claim once they are bound. If generated symbols are involved, other
+    sizes
+    are tried too: the values that the solver chose for these may never occur.
     """
     generated = claim.cond.free - a.symbols.keys()
     found = {n: v for n, v in proof.counterexample.items() if n in a.symbols}
@@ -228,7 +228,7 @@ def _refuted_at(a: Solved, claim: Claim, sizes: Mapping[str, int]) -> Proof | No
     now = there.facts.cond(cond)
     if now.is_true:
         names = _undecided(claim.cond.free - a.symbols.keys(), a)
-        return Unknown(reason=f"it holds at the sizes that were tried; {names}")
+        return Unknown(reason=f"it holds for the sizes tried; {names}")
     if not now.is_false and not there.prover.follows(~now):
         return Unknown(reason=_undecided(now.free, there))
     open_at = claim.cond.free - a.symbols.keys()

@@ -8,12 +8,12 @@ from typing import Final
 MAX_CONFLICTS: Final = 100  # conflicts that are explained
 MAX_LOWERED = 40_000  # nodes that all trials for conflicts lower together; not `Final`: tests lower it
 MAX_FOR_LIMITS: Final = 12_000  # such nodes in a model that runs; a quarter for edits without siblings
-MAX_STATED: Final = 8  # conditions of the user, or defaults, that are left out one by one
+MAX_STATED: Final = 8  # max. user conditions or defaults to leave out one by one
 MAX_CONE: Final = 64  # nodes that lead to an operand and can be edited, or are searched for constants
 MAX_RANK: Final = 5  # axes that are reordered
 MAX_LINKS: Final = 400  # computing links of a trace; those that pass a dim on are not counted
 MAX_PLACES: Final = 20_000  # links of a derivation, which goes through every layer of a model
-MAX_PROBES: Final = 200  # places of equal numbers that one tracer distinguishes
+MAX_PROBES: Final = 200  # max. positions of equal numbers that one tracer distinguishes
 MAX_SIZE: Final = 200  # size of a condition that is looked at
 MAX_SAMPLES: Final = 64  # sizes tried by evaluation for one that breaks a single condition
 HUGE: Final = 1 << 20  # a size that no model has

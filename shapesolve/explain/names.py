@@ -19,7 +19,7 @@ _NUMBER = re.compile(r"\d+")
 
 
 def dtype_name(dtype: int) -> str:
-    """Name of an element type: ``float32``, ``int64`` ..."""
+    """Return the name of an element type: ``float32``, ``int64`` ..."""
     try:
         name = str(TensorProto.DataType.Name(dtype))  # type: ignore[arg-type, unused-ignore]
     except ValueError:
@@ -28,7 +28,7 @@ def dtype_name(dtype: int) -> str:
 
 
 def shape_text(shape: Shape | None, unknown: Set[str] = frozenset()) -> str:
-    """Text of a shape, or "of unknown rank". Sizes that depend on an `unknown` name are ``?``."""
+    """Return the text of a shape, or "of unknown rank". Sizes that depend on an `unknown` name are ``?``."""
     if shape is None or unknown.isdisjoint(shape.free_symbols()):
         return "of unknown rank" if shape is None else str(shape)
     return f"[{', '.join(str(d) if unknown.isdisjoint(d.free) else '?' for d in shape)}]"
@@ -61,7 +61,7 @@ def unknown_sizes(lowered: Lowered) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Tensors:
-    """A group of tensors of one type and shape whose names differ in numbers only."""
+    """Group of tensors with the same type and shape whose names differ only in numbers."""
 
     name: str
     dtype: str

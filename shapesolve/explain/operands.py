@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from ..lower.rule import Bodies
     from ..lower.values import Value
 
-#: elements of a target that say nothing of a size: -1 is computed, 0 is copied, 1 is there anyway
+#: Elements of a target that are not sizes: -1 is computed, 0 is copied, 1 is trivial.
 IDLE = frozenset((-1, 0, 1))
 
 
 def size_at(site: Site, lowered: Lowered) -> Dim | None:
-    """The size or element at a site; None if unknown."""
+    """Return the size or element at a site; None if unknown."""
     if site.axis is None:
         return None
     if site.data:
@@ -36,7 +36,7 @@ def size_at(site: Site, lowered: Lowered) -> Dim | None:
 
 
 def sites_of(entry: Entry | Open, lowered: Lowered) -> tuple[Site, ...]:
-    """The sites of a stated condition or ambiguous broadcast."""
+    """Return the sites of a condition or ambiguous broadcast."""
     node = entry.node
     if node is None:
         return ()
@@ -63,14 +63,14 @@ def input_sites(node: Node, prefix: str, lowered: Lowered) -> tuple[Site, ...]:
 def with_other_inputs(
     sites: Sequence[Site], node: Node | None, prefix: str, lowered: Lowered
 ) -> tuple[Site, ...]:
-    """The sites. If they name one tensor only, also all inputs of the node."""
+    """Return the sites. If they name one tensor only, also all inputs of the node."""
     if node is None or len({s.tensor for s in sites}) > 1:
         return tuple(sites)
     return (*sites, *input_sites(node, prefix, lowered))
 
 
 def holding_text(tensor: str, lowered: Lowered) -> str:
-    """The elements of a small tensor as text: ``[0, -1, 64]``, ``0 to 599``. Empty if they are not known."""
+    """Return a small tensor's elements as text: ``[0, -1, 64]``, ``0 to 599``. Empty if they are unknown."""
     return held_text(lowered.values.get(tensor))
 
 
@@ -83,7 +83,7 @@ def sides_of(entry: Entry | Open, lowered: Lowered, also: Site | None = None) ->
 
 
 def held_text(value: Value | None) -> str:
-    """Text of the elements of a value: a list, or bounds; empty if nothing is known."""
+    """Return a value's elements as text: a list, or bounds; empty if both are unknown."""
     if value is None:
         return ""
     elems = value.elems
@@ -159,8 +159,9 @@ class SiteTracer(Tracer):
         return {f"{at}{node.label}": (node, at) for node, at in self.walk.state.producers.values()}
 
     def behind(self, entry: Entry) -> tuple[str, ...]:
-        """Nodes from which the sites of a condition are computed. If it names only one tensor, nodes behind all inputs
-        of its node.
+        """Return the nodes that compute the sites of a condition.
+
+        If it names only one tensor, the nodes that compute any input of its node.
         """
         sites = with_other_inputs(sites_of(entry, self.lowered), entry.node, entry.prefix, self.lowered)
         labels = [label for site in sites for label in reversed(self.labels(site))]
@@ -176,7 +177,7 @@ class SiteTracer(Tracer):
                 labels[f"{prefix}{node.label}"] = None
                 rule = self.lowered.rule(node, prefix)
                 if rule is not None and rule.sizes:
-                    continue  # from here on sizes are followed, not data
+                    continue  # the next nodes pass sizes, not data
                 names = [self.lowered.full_name(n, prefix) for n in node.inputs if n]
                 stack += [n for n in names if n not in seen]
                 seen.update(names)

@@ -1,6 +1,6 @@
-"""Sizes and assumptions of the user that the model rejects: the first node that fails, and the nearest sizes that run.
+"""User's sizes and assumptions that the model rejects: the first failing node, and the nearest sizes that run.
 
-They are compared with the contract of the model as it is, before anything is concluded from them.
+They are checked against the model's own contract before anything is derived from them.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _PLAIN = re.compile(r"[\w\s+*<>=-]+|\w+ % \d+ == 0")
 
 
 def find_outside(free: Solved, bound: Solved) -> tuple[Conflict, ...]:
-    """The conflict of the user's statements in `bound` with the contract of `free`; empty if none was found.
+    """Return the conflict between the user's conditions in `bound` and the contract of `free`; empty if none was found.
 
-    It is about all terms that they contradict, each by itself or, if there is none, a minimal set together.
+    It covers all terms that contradict them on their own or, if there are none, a minimal set of terms.
     """
     stated, engine = dict(_stated(free, bound)), free.prover.engine
     terms = [t for t in free.contract if engine.satisfiable([t.cond, *stated]).unsat]
@@ -48,7 +48,7 @@ def find_outside(free: Solved, bound: Solved) -> tuple[Conflict, ...]:
 
 
 def _stated(free: Solved, bound: Solved) -> Iterator[tuple[Cond, str]]:
-    """The conditions of the user, each with its text."""
+    """Return the user's conditions, each with its text."""
     symbols = free.symbols
     for name, size in bound.request.bind.items():
         if name in symbols:
@@ -87,7 +87,7 @@ def _conflict(terms: Sequence[Term], stated: Mapping[Cond, str], free: Solved, b
         help=sizes_help(near, given, [t.cond for t in free.contract]),
     )
     places = frozenset((id(row.node), row.prefix, row.why) for row in rows)
-    find = partial(bound.cores.of_contradiction, places)  # of a system that holds what the user stated
+    find = partial(bound.cores.of_contradiction, places)  # of a system that includes the user's conditions
     constraints = tuple(c for t in terms for c in t.constraints)
     return Conflict(constraints, finding.title, nodes, finding, find)
 
@@ -95,7 +95,7 @@ def _conflict(terms: Sequence[Term], stated: Mapping[Cond, str], free: Solved, b
 def _of_rows(
     rows: Sequence[Entry], given: Sequence[str], terms: Sequence[Term], free: Solved, bound: Solved
 ) -> Finding:
-    """A finding with the operands of the node that states the first of these conditions."""
+    """Return a finding with the operands of the node that states the first of these conditions."""
     sizes_given = [text for text in given if not text.startswith("the assumption ")]
     got = f", got {', '.join(sizes_given)}" if sizes_given else ""
     title = f"the model requires {' and '.join(map(str, terms))}{got}"
@@ -123,18 +123,18 @@ def _negative(free: Solved, sizes: Mapping[str, int]) -> Iterator[str]:
 def _first_failure(
     free: Solved, bound: Solved, terms: Sequence[Term], runs: Mapping[str, int] | None
 ) -> Finding | None:
-    """The finding about the first node that fails in `bound`, the model at sizes that `free` rejects.
+    """Return the finding about the first node that fails in `bound`, the model with sizes that `free` rejects.
 
     Args:
         free: The model without these sizes.
-        bound: The model at these sizes.
-        terms: The contract's terms for usual sizes that these sizes break.
-        runs: Similar sizes at which the model runs, if any are known.
+        bound: The model with these sizes.
+        terms: The contract's terms for typical sizes that these sizes break.
+        runs: Similar sizes for which the model runs, if any are known.
     """
     sizes = {n: size for n, size in bound.request.bind.items() if n in free.symbols}
     clash, filled = first_clash(bound.lowered), ""
     missing = {n: size for n, size in (runs or {}).items() if n not in sizes}
-    if missing:  # what fails first may depend on the other sizes
+    if missing:  # the first failure may depend on the other sizes
         full = free.again(bind={**missing, **sizes}, assume=bound.request.assume)
         there = first_clash(full.lowered)
         if there is not None and (clash is None or label_of(there) != label_of(clash)):
@@ -168,7 +168,7 @@ def _first_failure(
 
 
 def _is_plain(term: Term) -> bool:
-    """True if a sentence can state the term."""
+    """Return True if a sentence can state the term."""
     return not term.scope and term.kind != "alternative" and _PLAIN.fullmatch(str(term)) is not None
 
 
@@ -232,5 +232,5 @@ def _changed(sizes: Mapping[str, int], given: Mapping[str, int]) -> Collection[s
 
 
 def _far(sizes: Mapping[str, int], given: Mapping[str, int]) -> float:
-    """The largest change of a size, relative to it."""
+    """Return the largest change of a size, relative to it."""
     return max((abs(log((sizes[n] + 0.5) / (size + 0.5))) for n, size in given.items()), default=0.0)

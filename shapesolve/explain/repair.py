@@ -1,9 +1,12 @@
 """Repairs: the smallest edit of a model that removes its failures, found by lowering the edited model.
 
-Each candidate of `edits` is lowered once with the whole model. One is a repair when no node fails, or only nodes that fail
-for another reason, and no input gets a size or a relation that it had not. Numbers that an edit frees must come out as
-one number; a weight may have the size of a sibling. Of several repairs the one that changes least is reported: a value before a
-node, one tensor before several, what makes a node like its siblings before what makes it a stranger, near before far.
+Each candidate from `edits` is lowered once with the whole model. It is a repair if no node fails, or only nodes that
+fail
+for another reason, and no input gets a new size or relation. The numbers that an edit makes symbolic must have a
+unique
+value; a weight may take the size of a sibling. If there are several repairs, the one with the smallest change is
+reported:
+values before nodes, one tensor before several, edits that make a node like its siblings first, near before far.
 """
 
 from __future__ import annotations
@@ -42,9 +45,7 @@ _T = TypeVar("_T")
 
 
 class Repair(NamedTuple):
-    """An edit of the model that removes a failure or a restriction. It has the mended places, and the number that still
-    fail.
-    """
+    """Edit of the model that removes a failure or a restriction, with the fixed sites and the number that still fail."""
 
     edit: Edit
     mends: frozenset[Place]
@@ -72,7 +73,7 @@ class Repairs:
         self._declared = _contradicted(lowered)
 
     def of(self, clash: Clash) -> tuple[Repair, ...]:
-        """The best repairs of a failure, best first; empty if no edit removes it."""
+        """Return the best repairs of a failure, best first; empty if no edit removes it."""
         place = place_of(clash, self.lowered)
 
         def mended(after: Lowered) -> bool:
@@ -82,7 +83,7 @@ class Repairs:
         return self._best(clash.node, clash.prefix, mended, by_itself=clash.entry is None)
 
     def of_limit(self, entry: Entry, names: Iterable[str]) -> tuple[Repair, ...]:
-        """The best repairs that remove a condition on these symbols.
+        """Return the best repairs that remove a condition on these symbols.
 
         One size may be what the model is for. An edit counts only if it asks nothing of any size that was not asked before,
         and if it computes a constant from sizes, gives its node as many siblings as before, changes a node that has none, or
@@ -124,7 +125,7 @@ class Repairs:
         turns: Counter[int] = Counter()
         for number, edit in enumerate(edits(node, self.lowered, by_itself=by_itself)):
             place = self._place(edit) if rank is None else rank(edit)
-            if place is not None:  # where something fails, the nearest edits of each rank take turns
+            if place is not None:  # With failures, the nearest edits of each rank take turns.
                 candidates.append((turns[place] if rank is None else place, place, number, edit))
                 turns[place] += 1
         for _, place, number, edit in sorted(candidates, key=lambda c: c[:3]):
@@ -160,13 +161,13 @@ class Repairs:
         return tuple(best.values())[:MAX_EXAMPLES]
 
     def _is_late(self, place: int) -> bool:
-        """True if the budget for repairs of restrictions is used up for edits of this rank."""
+        """Return True if the budget for repairs of restrictions is used up for edits of this rank."""
         return (MAX_LOWERED - self._left) * (4 if place > 1 else 1) >= MAX_FOR_LIMITS
 
     def _tried(self, edit: Edit) -> Iterator[tuple[Edit, Lowered]]:
-        """The edit with values for its freed numbers, and the model lowered with it.
+        """Return the edit with values for its symbolic numbers, and the model lowered with it.
 
-        A weight whose size the constraints leave open is tried with the sizes of its siblings.
+        If the constraints do not determine a weight's size, the sizes of its siblings are tried.
         """
         after = self._lowered(edit)
         settled = _settled(edit, after, self.lowered)
@@ -217,13 +218,13 @@ class Repairs:
         return 2 if edit.cost > 1 else int(self._siblings(edit) < 0)
 
     def _is_known(self, edit: Edit) -> bool:
-        """True if the edited node equals other nodes, or the original equals none."""
+        """Return True if the edited node equals other nodes, or the original equals none."""
         assert edit.node is not None
         after, before = (self._nodes[self._signature(n)] for n in (edit.nodes[-1], edit.node.proto))
         return after > 0 or before == 1
 
     def _siblings(self, edit: Edit) -> int:
-        """Number of nodes or weights equal to the edited one, minus those equal to the original."""
+        """Return the number of nodes or weights equal to the edited one, minus those equal to the original."""
         if edit.node is not None and edit.cost == 1:
             return (
                 self._nodes[self._signature(edit.nodes[-1])] - self._nodes[self._signature(edit.node.proto)]
@@ -269,13 +270,13 @@ class Repairs:
         return tuple(granted)
 
     def stated_behind(self, clash: Clash) -> tuple[int, ...]:
-        """Indices of the user's conditions without which the failure does not occur. Sizes that decide a rank are included."""
+        """Return the indices of the user's conditions that cause the failure, including sizes that determine a rank."""
         place = place_of(clash, self.lowered)
         return tuple([number for number, places in self._without_each.items() if place not in places])
 
     @cached_property
     def _without_each(self) -> dict[int, set[Place]]:
-        """For each condition of the user, the failures that occur without it."""
+        """Return, for each of the user's conditions, the failures that occur without it."""
         request, symbols = self.request, self.lowered.symbols
         if len(request.bind) + len(request.assume) > MAX_STATED:
             return {}
@@ -310,7 +311,7 @@ def _contradicted(lowered: Lowered) -> set[object]:
 
 
 def _runs(lowered: Lowered) -> bool:
-    """True if some sizes without a 0 are accepted."""
+    """Return True if some sizes without a 0 are accepted."""
     accepted = find_accepted(lowered.constraints, lowered.facts, lowered.symbols)
     present = (ge(size, 1) for size in lowered.symbols.values())
     return SizeFinder([*accepted.conds, *present]).some() is not None
@@ -342,7 +343,7 @@ def place_of(clash: Clash, lowered: Lowered) -> Place:
 
 
 def _settled(edit: Edit, after: Lowered, before: Lowered) -> Edit | None:
-    """The edit with its freed number replaced by the only value possible; None if it is not unique."""
+    """Return the edit with its freed number replaced by the only value possible; None if it is not unique."""
     stored: dict[str, tuple[Elem, ...] | OtherShape] = {}
     sizes: list[Dim] = []
     for name, now in edit.stored.items():
@@ -380,7 +381,7 @@ def _element_at(tensor: str, at: int, lowered: Lowered) -> Elem:
 
 
 def _only(size: Dim, lowered: Lowered) -> Dim | None:
-    """The size if inputs determine it, else its only possible value other than 1; else None."""
+    """Return the size if inputs determine it, its only possible value other than 1 if there is one, or None."""
     if size.free <= lowered.symbols.keys():
         return size
     name = size.name
@@ -397,7 +398,7 @@ def _only(size: Dim, lowered: Lowered) -> Dim | None:
 
 
 def _at(cond: Cond, sizes: Mapping[str, int]) -> Cond:
-    """The condition with these sizes substituted, if no divisor becomes 0."""
+    """Return the condition with these sizes substituted, if no divisor becomes 0."""
     try:
         return cond.subs(sizes)
     except ZeroDivisionError:

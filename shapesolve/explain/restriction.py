@@ -1,7 +1,8 @@
 """Findings about restricted dims: one for each contract term on a dim declared dynamic.
 
-The reason given is that of the node which breaks at the sizes that are given as an example; both of these, one that runs and
-one near to it that does not, are judged by what the model accepts before they are given.
+The reason comes from the node that breaks at the example sizes. Both examples, sizes that run and nearby sizes that
+do
+not, are checked against the contract first.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 #: best rank of a sample: a constant is broken, one that by itself leaves few sizes, and no other condition
 _PLAINEST = (False, False, 1)
-#: kinds of terms that may leave a few sizes, and examples that are looked at for the constant behind them
+#: Kinds of terms that may leave few sizes, and the number of samples searched for the constant behind them.
 _MAY_BE_FEW, _SAMPLES = ("equality", "alternative", "other"), 16
 
 
@@ -51,7 +52,7 @@ def findings(analysis: Solved) -> Iterator[Finding]:
     if empty is not None:
         yield empty.finding
         terms = [t for t in terms if t.cond not in empty.conds]
-    open_at = {node for a in analysis.ambiguities for node in a.sites}  # which have a finding of their own
+    open_at = {node for a in analysis.ambiguities for node in a.sites}  # reported separately
     for term in terms:
         found = restrictions.finding(term)
         if (
@@ -69,7 +70,7 @@ def _telling(analysis: Solved) -> list[Term]:
 
 
 def _is_settled(term: Term, analysis: Solved) -> bool:
-    """True if the term is an equality that a finding on one of its symbols already reports."""
+    """Return True if the term is an equality that a finding on one of its symbols already reports."""
     return term.kind == "equality" and any(s in analysis.facts.substitution for s in term.symbols)
 
 
@@ -78,7 +79,7 @@ _Best = tuple[Sample | None, Sequence[_Cause], _Cause | None, Stored | None]
 
 
 class _Evidence(NamedTuple):
-    """Evidence for one term: a sample, the broken condition, the constant behind it. `baked`: an unintended one."""
+    """Evidence for one term: a sample, the broken condition, and the constant behind it (`baked` if unintended)."""
 
     sample: Sample | None
     cause: _Cause | None
@@ -104,7 +105,7 @@ class _Restrictions:
         self.rows = Rows(analysis)
 
     def finding(self, term: Term) -> Finding:
-        """The finding of one term: a warning if an unintended constant causes it."""
+        """Return the finding of one term: a warning if an unintended constant causes it."""
         sample, cause, constant, baked = self.evidence(term)
         only = _only_size(term)
         code = "SS401" if only is not None else "SS404" if baked else "SS403"
@@ -113,7 +114,7 @@ class _Restrictions:
         fails = runs
         if sample is not None and not self.analysis.violations_at(
             sample.runs
-        ):  # what terms leave open, numbers decide
+        ):  # Sizes that the terms do not determine are computed from numbers.
             notes = tuple(end.text(term.symbols) for end in (sample, *self.samples.other_ends(term, sample)))
             runs, fails = self._pairs(sample.runs), self._pairs(sample.fails)
         if cause is None:
@@ -170,7 +171,7 @@ class _Restrictions:
         )
 
     def _targets(self, entry: Entry, constant: Stored | None) -> Iterator[str]:
-        """The constant targets of a Reshape behind the condition that merge or fix axes of its input."""
+        """Return the Reshape's constant targets that merge or fix axes of its input, and so cause the condition."""
         if entry.node is None:
             return
         place = Failure(self.lowered, entry.node, entry.prefix, {}, entry)
@@ -204,7 +205,7 @@ class _Restrictions:
         return tuple(f"at {sizes_text(sizes, names)}, {text}" for text in islice(place.origins(), 1) if text)
 
     def empty(self, terms: Sequence[Term]) -> _Empty | None:
-        """The finding if every accepted input has a dim of size 0 though no single dim must be 0, else None."""
+        """Return the finding if every accepted input has a dim of size 0 though no single dim must be 0, else None."""
         if self.samples.is_usual:
             return None
         facts, names = self.analysis.facts, self.analysis.symbols
@@ -217,7 +218,7 @@ class _Restrictions:
         first = self.finding(shown[0])
         nodes = dict.fromkeys((first.node, *(n for t in shown for n in t.nodes)))
         text = " and ".join(t.text for t in shown)
-        title = "the model runs on empty inputs only" + (f": {text} is needed" if is_short(text) else "")
+        title = "the model runs only on empty inputs" + (f": it requires {text}" if is_short(text) else "")
         cause = self.evidence(shown[0]).cause
         look = ""
         if first.node and cause is not None:
@@ -242,7 +243,7 @@ class _Restrictions:
         return limit_help({n: runs[n] for n in term.symbols if n in runs}, found)
 
     def evidence(self, term: Term) -> _Evidence:
-        """The evidence for one term, cached."""
+        """Return the evidence for one term, cached."""
         found = self._evidence.get(term.cond)
         if found is None:
             sample, causes, cause, constant = self._best(term)
@@ -255,17 +256,18 @@ class _Restrictions:
         return found
 
     def _pairs(self, sizes: Sizes) -> tuple[tuple[str, int], ...]:
-        """Sizes as pairs, shared among findings to save memory."""
+        """Return the sizes as pairs, shared among findings to save memory."""
         return tuple(self._shared.setdefault(pair, pair) for pair in sizes.items())
 
     def _entry(self, cause: _Cause) -> Entry:
         return self.analysis.walk.state.log[cause.number]
 
     def _best(self, term: Term) -> _Best:
-        """The best sample for a term, the requirements broken there, and an unintended constant.
+        """Return the best sample for a term, the requirements broken there, and an unintended constant.
 
-        Where few sizes are left, the first that fail may break something else that the term follows from: more are looked at,
-        for a condition that leaves few sizes by itself, and is broken alone.
+        If few sizes remain, the first failing ones may break something that implies the term. More samples are then
+        tried, to
+        find a condition that leaves few sizes and is the only one broken.
         """
         few = term.kind in _MAY_BE_FEW and self.baked.few_sizes(term.cond)
         found: list[tuple[tuple[bool, bool, int], _Best]] = []
@@ -330,7 +332,7 @@ class _Restrictions:
         return None, None
 
     def _end(self, term: Term, entry: Entry, sample: Sample | None) -> Stored | None:
-        """The constant end of a Slice that causes an upper bound."""
+        """Return the constant end of a Slice that causes an upper bound."""
         if term.kind != "range" or len(term.symbols) != 1 or sample is None:
             return None
         (name,) = term.symbols
@@ -339,13 +341,13 @@ class _Restrictions:
 
 
 def _is_tie(term: Term) -> bool:
-    """True if the term is an equality of sizes, or a choice between equalities."""
+    """Return True if the term is an equality of sizes, or a choice between equalities."""
     parts = term.cond.args if term.cond.kind == "or" else (term.cond,)
     return term.kind != "divisibility" and all(isinstance(c, Cond) and c.kind == "==" for c in parts)
 
 
 def _only_size(term: Term) -> int | None:
-    """The only size that an equality allows for its symbol; None for other terms."""
+    """Return the only size that an equality allows for its symbol; None for other terms."""
     if term.cond.kind != "==" or len(term.symbols) != 1:
         return None
     d = term.cond.args[0]

@@ -1,4 +1,4 @@
-"""`Rows`: operands of a node's condition, with shapes in their form for usual sizes."""
+"""`Rows`: operands of a node's condition, with shapes simplified for typical sizes."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class Rows:
         self.analysis, self.lowered = analysis, analysis.lowered
 
     def of(self, sites: Sequence[Site], entry: Entry, *, readable: bool = True) -> tuple[Operand, ...]:
-        """Return the operands, with readable shapes if asked for.
+        """Return the operands, with readable shapes if requested.
 
-        The sizes that the condition compares rest on the scope of usual sizes, and not on the contract that they explain.
+        Compared sizes are simplified by the scope of typical sizes, not by the contract, because they explain it.
         """
         rows = operand_rows(sites, self.lowered)
         if not readable:

@@ -41,7 +41,7 @@ class Verification:
 
 
 def verify(analysis: Solved, inputs: Mapping[str, Any]) -> Verification:
-    """Runs the model with onnxruntime and compares all shapes. Every tensor of the main graph becomes an output.
+    """Run the model with onnxruntime and compares all shapes. Every tensor of the main graph becomes an output.
 
     Raises `RuntimeError` when the runtime cannot run the model on these inputs.
     """

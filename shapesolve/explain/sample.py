@@ -1,4 +1,4 @@
-"""Samples: sizes at which a model runs, and similar ones at which it fails, for each term of its contract."""
+"""Samples: sizes for which a model runs, and similar ones for which it fails, for each term of its contract."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Samples:
         self._cost = sum(c.size for c in analysis.accepted.conds)
         present = [ge(d, 1) for d in analysis.symbols.values()]
         conds = [t.cond for t in (*contract.usual, *contract.assumed)]
-        #: sizes of all inputs at which the model runs, of inputs that are not empty where it runs on such
+        #: Sizes of all inputs for which the model runs; not empty if possible.
         self.runs: Sizes = analysis.example or SizeFinder(conds).some() or analysis.completed({}) or {}
         usual = analysis.example is not None and all(analysis.example.values())
         self.is_usual = usual or SizeFinder([*conds, *present]).some() is not None
@@ -55,10 +55,9 @@ class Samples:
         self.near = SizeFinder(self.beside)
 
     def of(self, term: Term) -> Iterator[Sample]:
-        """Samples for a term: pairs of accepted and rejected sizes close to each other. Those that break fewest
-        conditions come first.
+        """Return samples for a term: close pairs of accepted and rejected sizes, fewest broken conditions first.
 
-        Where several nodes fail, the first of them need not be the one that needs the term.
+        If several nodes fail, the first of them may not be the one that requires the term.
         """
         found, looked_at = self._failing(term), list[Sample]()
         for sample in islice(found, MAX_SAMPLES):
@@ -79,7 +78,7 @@ class Samples:
                 yield Sample(nearer(runs, fails, lambda at, _: self._runs(at)), fails)
 
     def nearest(self, cond: Cond, sample: Sample, cause: Cond | None = None) -> Sample:
-        """The sample with the rejected size moved as close as possible to the accepted one. Other conditions can be
+        """Return the sample with the rejected size moved as close as possible to the accepted one. Other conditions can be
         broken too.
         """
         changed = [n for n in sample.fails if sample.runs[n] != sample.fails[n]]

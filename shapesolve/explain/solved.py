@@ -1,6 +1,6 @@
 """`Solved`: solver results of a lowered model, each computed at first use.
 
-What explains a model and what shows it take this; `Analysis` adds what people ask in their own words.
+The explain and report packages work on this class; `Analysis` adds queries in the user's words.
 """
 
 from __future__ import annotations
@@ -42,12 +42,13 @@ if TYPE_CHECKING:
 
 
 class Solved:
-    """Solver results of one lowered model, each computed at first use: contract, conflicts and the rest.
+    """Solver results of one lowered model, each computed at first use: contract, conflicts, and others.
 
     Attributes:
-        rejected_request: conflicts between the contract and the sizes or assumptions of the user; nothing is accepted then.
-        effort: counter of solver work, shared by analyses that have one budget.
-        trial: True for one of many candidate models, whose contract is neither shortened nor attributed.
+        rejected_request: Conflicts between the contract and the user's sizes or assumptions; if any, nothing is
+            accepted.
+        effort: Counter of solver work, shared by analyses with one budget.
+        trial: True for a candidate model, whose contract is neither shortened nor attributed.
     """
 
     def __init__(
@@ -73,7 +74,7 @@ class Solved:
     def again(
         self, model: Model | None = None, *, effort: Effort | None = None, trial: bool = False, **changes: Any
     ) -> Self:
-        """Lowers the same or a changed model again, with fields of the `Request` changed."""
+        """Lower the same or a changed model again, with fields of the `Request` changed."""
         request = self.request._replace(**changes)
         lowered = lower_model(model or self.model, request)
         return type(self)(lowered, request, effort=effort, trial=trial)
@@ -98,7 +99,7 @@ class Solved:
 
     @property
     def stated(self) -> ConstraintSet:
-        """Stated conditions over the inputs, in graph order. None was settled at once."""
+        """Recorded conditions over the inputs, in graph order. Conditions settled immediately are not recorded."""
         return self.lowered.constraints
 
     @property
@@ -108,7 +109,7 @@ class Solved:
 
     @property
     def defaults(self) -> tuple[str, ...]:
-        """Inputs whose default value was taken as their value (SS502)."""
+        """Inputs whose default value is used (SS502)."""
         return self.lowered.defaults
 
     @property
@@ -186,7 +187,7 @@ class Solved:
 
     @property
     def _recorded(self) -> Recorded:
-        """What lowering noticed about usual inputs."""
+        """Return the conditions on typical inputs that lowering recorded."""
         from ..solve.contract.usual import Recorded
 
         state = self.walk.state
@@ -195,7 +196,7 @@ class Solved:
 
     @cached_property
     def conflicts(self) -> Sequence[Conflict]:
-        """Sets of conditions that cannot hold together, each a minimal core with a message in words."""
+        """Minimal sets of contradicting conditions, each with a message."""
         if self.rejected_request or not self.contract.impossible:
             return self.rejected_request
         from .conflict import find_conflicts, find_contradiction, is_after_emptiness, stopping_first
@@ -279,7 +280,7 @@ class Solved:
         return {n: simplifier.dim(d) for n, d in named.items() if n and n not in self.symbols}
 
     def usually(self, cond: Cond) -> bool:
-        """Return True if a condition is proved for accepted sizes in the scope of the contract's usual form."""
+        """Return True if a condition is proved for accepted sizes in the scope of the contract's simplified form."""
         contract = self.contract
         terms = [t.cond for t in (*contract.terms, *contract.assumed)]
         return self.prover.engine.entails(self.facts.cond(cond), [*terms, *contract.usual.whole.conds]).proved
@@ -287,11 +288,11 @@ class Solved:
     # ------------------------------------------------------------------ sizes
 
     def finder(self, also: Sequence[Cond] = (), *, floor: int = 0) -> SizeFinder:
-        """A finder of accepted sizes of the inputs' names.
+        """Return a finder of accepted sizes for the inputs' names.
 
         Args:
-            also: Conditions that sizes must satisfy besides the contract.
-            floor: Smallest size of a name that was not asked to be smaller.
+            also: Additional conditions that sizes must satisfy.
+            floor: Smallest size of a name unless a smaller one is requested.
         """
         from ..solve.sizes import SizeFinder
 
@@ -309,14 +310,14 @@ class Solved:
 
     @cached_property
     def example(self) -> Mapping[str, int] | None:
-        """Sizes at which the model runs, as a person would choose them; None if none were found."""
+        """Return typical sizes for which the model runs, or None if none were found."""
         if self.stuck or self.contract.impossible:
             return None
         return self.finder(floor=1).nearest({}) or self.finder().nearest({})
 
     @cached_property
     def roles(self) -> Roles:
-        """How the model uses the sizes of its inputs."""
+        """Roles of the input sizes in the model."""
         from ..solve.roles import find_roles
 
         shapes = [known.shape for known in self.inputs.values() if isinstance(known, Tensor) and known.shape]
@@ -333,7 +334,7 @@ class Solved:
         return self.finder().completed(known, dict.fromkeys(self.symbols, 2))
 
     def violations_at(self, sizes: Mapping[str, int]) -> list[Violation]:
-        """Requirements that these sizes break whatever the other sizes are."""
+        """Return the requirements that these sizes break whatever the other sizes are."""
         found = self._checker.at(sizes)
         if (
             not found and not sizes.keys() >= self.symbols.keys()
@@ -350,7 +351,7 @@ class Solved:
         return self._checker.at(self.request.bind)
 
     def _with_numbers(self, sizes: Mapping[str, int]) -> Self | None:
-        """The model lowered again at these sizes, if terms leave anything open; else None."""
+        """Return the model lowered again with these sizes, or None if the terms determine everything."""
         bind = {name: size for name, size in sizes.items() if name in self.symbols}
         if not self.lowered.is_open or not bind.items() - self.request.bind.items() or self.stuck:
             return None
@@ -359,7 +360,7 @@ class Solved:
         return self._numbers[1]
 
     def sizes_at(self, sizes: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
-        """Sizes of inputs as given, and of other tensors as their expressions have them, accepted or not."""
+        """Return the sizes of inputs as given, and of other tensors as their expressions have them, accepted or not."""
         known = {**self.fixed_sizes, **sizes}
         for name, dim in self.named_sizes:
             if name not in known and (size := dim.evaluate(known)) is not None:
@@ -382,7 +383,7 @@ class Solved:
         return out if numbers is None or numbers.stuck else {**out, **numbers.sizes_at(sizes)}
 
     def check_inputs(self, shapes: Mapping[str, Sequence[int]]) -> list[Violation]:
-        """Requirements that these concrete input shapes break, with their nodes. Empty if the model runs."""
+        """Return the requirements that these concrete input shapes break, with their nodes. Empty if the model runs."""
         given = frozenset(self.defaults).intersection(shapes)
         solved = self._with_own(given) if given else self
         sizes, wrong = solved._checker.bind(shapes)
@@ -420,13 +421,13 @@ class Solved:
         )
 
     def _with_own(self, names: frozenset[str]) -> Self:
-        """The analysis with default values of these inputs not used."""
+        """Return the analysis with default values of these inputs not used."""
         if names not in self._given:
             self._given[names] = self.again(untaken=self.request.untaken | names)
         return self._given[names]
 
     def bind_inputs(self, shapes: Mapping[str, Sequence[int]]) -> dict[str, int]:
-        """Sizes of the symbols at concrete input shapes."""
+        """Return the sizes of the symbols at concrete input shapes."""
         given = frozenset(self.defaults).intersection(shapes)
         return (self._with_own(given) if given else self)._checker.bind(shapes)[0]
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def solve_model(model: Model, request: Request, watch: Watch | None = None) -> Solved:
-    """Lowers a model and wraps it as `Solved`; contradicted declarations of inputs are ignored. Declared input
+    """Lower a model and wraps it as `Solved`; contradicted declarations of inputs are ignored. Declared input
     expressions that the graph contradicts become plain names.
     """
     if any(isinstance(text, str) and "[" in text for text in request.assume):
@@ -41,7 +41,7 @@ def solve_model(model: Model, request: Request, watch: Watch | None = None) -> S
 
 
 def _over_inputs(model: Model, request: Request) -> tuple[Cond | str, ...]:
-    """The assumptions, with dims of tensors (`x[0]`) replaced by what they are without any assumption."""
+    """Return the assumptions, with dims of tensors (`x[0]`) replaced by their definitions without any assumption."""
     lowered = lower_model(model, request._replace(bind={}, assume=()))
     found: list[Cond | str] = []
     for given in request.assume:
@@ -60,7 +60,7 @@ class Opposed(NamedTuple):
     tensor: str
     axis: int
     declared: Dim
-    free: Solved  # with the dim as a size of its own
+    free: Solved  # with the dim as a separate size
     sizes: Mapping[str, int]
 
     @property
@@ -72,26 +72,28 @@ class Opposed(NamedTuple):
         return dim
 
     def finding(self) -> Finding:
-        """The finding: the declared expression and the sizes that the graph needs."""
+        """Return the finding: the declared expression and the sizes that the graph needs."""
         place, name = f"{self.tensor}[{self.axis}]", str(self.size)
         shown = {n: size for n, size in self.sizes.items() if n in self.declared.free or n == name}
         terms = [t for t in self.free.contract if name in t.symbols]
         needs = [f"the graph needs {t.text}" for t in terms if is_short(t.text)]
         return Finding(
             "SS102",
-            f"{place} is declared as {self.declared}, which is not so at sizes that run",
+            f"{place} is declared as {self.declared}, but some sizes that run differ",
             nodes=tuple(dict.fromkeys(n for t in terms for n in t.nodes)),
-            notes=(f"it is taken for a size of its own, `{name}`", *needs, f"it runs at {sizes_text(shown)}"),
-            help=f"correct the declaration of {place}, or give it a name of its own",
+            notes=(f"it is treated as a separate size, `{name}`", *needs, f"it runs at {sizes_text(shown)}"),
+            help=f"correct the declaration of {place}, or use another name",
         )
 
 
 def opposed_by(law: Solved) -> Iterator[Opposed]:
-    """Declared input expressions that the graph contradicts at sizes that run without them.
+    """Return declared input expressions that the graph contradicts for sizes that run without them.
 
-    `law` is the model with all of them taken for true. One is contradicted where, with it as a size of its own, the graph
-    ties that size by an equality to other sizes, and it is something else at some of these that run. A limit or a divisor of
-    such a size does not contradict what it is declared as.
+    `law` is the model that assumes all of them. A declaration is contradicted if the graph, with that dim as a
+    separate
+    size, ties it by an equality to other sizes, and the two differ for some sizes that run. A limit or a divisor of
+    the dim
+    is not a contradiction.
     """
     if law.stuck:
         return
@@ -118,7 +120,7 @@ def opposed_by(law: Solved) -> Iterator[Opposed]:
 
 
 def _is_tie(cond: Cond, name: str) -> bool:
-    """True if the condition, or an alternative in it, equates the size with an expression."""
+    """Return True if the condition, or an alternative in it, equates the size with an expression."""
     parts = cond.args if cond.kind == "or" else (cond,)
     equal = [p.args[0] for p in parts if isinstance(p, Cond) and p.kind == "=="]
     solved = [solve_for_symbol(d, lambda atom: atom.args[0] == name) for d in equal]

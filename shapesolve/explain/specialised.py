@@ -48,7 +48,7 @@ def findings(analysis: Solved) -> Iterator[Finding]:
         name, to, causes = fixed.name, fixed.to, fixed.causes
         first, reasons = causes[-1].origin, _reasons(fixed, analysis)
         if to.terms and name in analysis.walk.state.unnamed:
-            continue  # nobody declared it as a size of its own
+            continue  # not declared as a separate size
         if to.terms:
             title = f"{name} is declared as an independent dim, but must equal {to}"
             found = repairs.of_limit(fixed.entry, [name])
@@ -100,7 +100,7 @@ def _fixed(analysis: Solved, baked: Baked, names: Collection[str]) -> Iterator[_
 
 
 def _deciding(name: str, to: Dim, numbers: Sequence[int], analysis: Solved) -> Sequence[int]:
-    """A minimal set of conditions that fix a dim, those that mention the dim last."""
+    """Return a minimal set of conditions that fix a dim, those that mention the dim last."""
     if len(numbers) < 2:
         return numbers
     conds = [need(analysis.stated[i]) for i in numbers]
@@ -110,13 +110,13 @@ def _deciding(name: str, to: Dim, numbers: Sequence[int], analysis: Solved) -> S
 
 
 def _sides(fixed: _Fixed, constant: Stored | None, analysis: Solved) -> tuple[Operand, ...]:
-    """Operands of the node that fixes the dim, and the constant behind it."""
+    """Return the operands of the node that fixes the dim, and the constant behind it."""
     sites = sides_of(fixed.entry, analysis.lowered, None if constant is None else constant.site)
     return Rows(analysis).of(sites, fixed.entry)
 
 
 def _reasons(fixed: _Fixed, analysis: Solved) -> tuple[str, ...]:
-    """Texts of the conditions that fix a dim, the last one first. The rest is counted."""
+    """Return the texts of the conditions that fix a dim, last one first, and the number of omitted ones."""
     texts: dict[str, None] = {}
     sizes = {} if fixed.to.terms else {fixed.name: fixed.to.const}
     for cause, entry in reversed([*zip(fixed.causes, fixed.entries, strict=True)]):

@@ -153,7 +153,7 @@ class Tracer:
         return found or untried
 
     def _known(self, name: str, prefix: str) -> Known | None:
-        """An input of a node with all that the analysis knows of it."""
+        """Return an input of a node with all that the analysis knows of it."""
         full = self.lowered.full_name(name, prefix)
         known = self.walk.state.tensors.get(full)
         if not isinstance(known, Tensor):
@@ -161,7 +161,7 @@ class Tracer:
         return self.walk.interner.tensor(known.dtype, self._shape(full), self.lowered.values.get(full))
 
     def _with_probe(self, known: Tensor, carrier: Carrier) -> Tensor | None:
-        """The tensor with a symbol in place of a size or of equal elements, to see where it reappears."""
+        """Return the tensor with a symbol in place of a size or of equal elements, to see where it reappears."""
         _, axis, dim = carrier
         if axis is not None:
             return self.walk.interner.tensor(known.dtype, known.shape and known.shape.with_dim(axis, _PROBE))
@@ -174,10 +174,11 @@ class Tracer:
     def _carries(
         self, name: str, axis: int | None, dim: Dim, result: str, as_data: bool
     ) -> list[tuple[tuple[int, ...], Carrier]]:
-        """Axes or elements of tensor `name` equal to `dim`, best candidate first. Sizes precede elements, near axes far
-        ones, computed tensors stored ones.
+        """Return axes or elements of tensor `name` equal to `dim`, best candidate first.
 
-        How many elements there are comes last where a node reads these (`as_data`).
+        Sizes precede elements, near axes precede far ones, and computed tensors precede initializers. The number of
+        elements
+        comes last if a node reads these (`as_data`).
         """
         out: list[tuple[tuple[int, ...], Carrier]] = []
         stored = int(name not in self.walk.state.producers and name not in self.lowered.inputs)
@@ -215,7 +216,7 @@ class Tracer:
 
 
 def _holds_probe(known: Known | None, axis: int | None, dim: Dim) -> bool:
-    """True if a size or element contains the probe symbol."""
+    """Return True if a size or element contains the probe symbol."""
     if not isinstance(known, Tensor):
         return False
     if axis is not None:

@@ -63,14 +63,14 @@ def tensor_sizes(solved: Solved, sizes: Mapping[str, int]) -> TensorSizes:
 
 
 def term_violation(term: Term, sizes: Mapping[str, int]) -> Violation:
-    """The violation of a contract term, by the first node that needs it."""
+    """Return the violation of a contract term, by the first node that needs it."""
     needs = [c for c in term.constraints if c.role == "requirement"]
     text = f"{term.text} does not hold for {sizes_text(sizes, term.symbols)}"
     return Violation(term.text, text, term.nodes, needs[0] if needs else None)
 
 
 def _shape_of(given: Any) -> tuple[Any, ...]:
-    """The shape given by a list, a vector of integers, or a tensor."""
+    """Return the shape given by a list, a vector of integers, or a tensor."""
     shape = getattr(given, "shape", None)
     if shape is None or (len(shape) == 1 and getattr(getattr(given, "dtype", None), "kind", "i") in "iu"):
         return tuple(given)
@@ -102,9 +102,10 @@ class InputChecker:
         self.names = {name for name, _ in lowered.model.graph.inputs}
 
     def bind(self, shapes: Mapping[str, Sequence[int]]) -> tuple[dict[str, int], list[Violation]]:
-        """Sizes of the symbols at these shapes, and violations of declared shapes.
+        """Return the symbols' sizes for these shapes, and violations of declared shapes.
 
-        Raises `ValueError` for a name that no input has, and for what is no shape.
+        Raises:
+            ValueError: If a name is not an input's, or a shape is invalid.
         """
         if not self.names.issuperset(shapes):
             name = next(n for n in shapes if n not in self.names)
@@ -114,7 +115,7 @@ class InputChecker:
         later: list[tuple[str, int, Dim, int]] = []
         fit: dict[
             int, Sequence[int]
-        ] = {}  # by the identity of what is declared: the inputs of a cache are all alike
+        ] = {}  # keyed by the declaration's identity, because cached inputs are all alike
         for name, dims in self.declared:
             given = shapes.get(name)
             if given is None:
@@ -125,7 +126,9 @@ class InputChecker:
                 continue
             found = len(wrong) + len(later)
             if len(given) != len(dims):
-                wrong.append(_misfit(f"{name} needs rank {len(dims)}, but it is {list(given)}"))
+                wrong.append(
+                    _misfit(f"{name} must have rank {len(dims)}, got rank {len(given)}: {list(given)}")
+                )
                 continue
             for axis, ((label, const, d), size) in enumerate(zip(dims, given)):
                 if type(size) is not int or size < 0 or size > INT64_MAX:
@@ -148,9 +151,9 @@ class InputChecker:
         return sizes, wrong
 
     def _solve(self, stated: list[tuple[Dim, int]], sizes: dict[str, int]) -> None:
-        """Binds symbols that occur in declared expressions only (``2*H`` is 6, so H is 3). Any accepted solution will do.
+        """Bind symbols that occur only in declared expressions (``2*H`` is 6, so H is 3). Any accepted solution will do.
 
-        That is so too where nothing is left of an expression: any H fits ``B*H`` where B is 0.
+        If nothing remains of an expression, any value fits: any H for ``B*H`` if B is 0.
         """
         names = frozenset[str]().union(*(d.free for d, _ in stated)).difference(sizes)
         if not names:
@@ -185,7 +188,7 @@ class InputChecker:
         return find_conflicts(self.lowered, request=self.request)
 
     def _assumption(self, constraint: Constraint) -> Constraint | None:
-        """The assumption without which this constraint could hold; None if it never can."""
+        """Return the assumption without which this constraint could hold; None if it never can."""
         behind = next((c.stated for c in self._conflicts if constraint in c.stated), ())
         return next((c for c in behind if c.role == "assumption"), None)
 
@@ -214,7 +217,7 @@ class InputChecker:
         return Violation(needed, text, tuple(nodes), constraint, place)
 
     def _needed(self, cond: Cond, constraint: Constraint, sizes: Mapping[str, int]) -> str:
-        """Text of a violated condition: the contract's term, or its shortest form."""
+        """Return the text of a violated condition: the contract's term, or its shortest form."""
         from ..solve.contract.contract import text_of
         from ..solve.simplify.forms import short_form
 
@@ -234,10 +237,10 @@ def _at(d: Dim, sizes: Mapping[str, int]) -> Dim | None:
 def _declared_text(name: str, axis: int, d: Dim, size: int, value: int | None) -> str:
     """Message: an input's size differs from the declared one."""
     if not d.terms:
-        return f"{name}[{axis}] must be {d}, but it is {size}"
+        return f"{name}[{axis}] must be {d}, got {size}"
     if value is None:
-        return f"{name}[{axis}] is {size}, which its declared {d} cannot be"
-    return f"{name}[{axis}] is {size}, but it is declared as {d}, which is {value} here"
+        return f"{name}[{axis}] must be {d}, got {size}"
+    return f"{name}[{axis}] must be {d} = {value}, got {size}"
 
 
 def _misfit(message: str) -> Violation:

@@ -73,7 +73,7 @@ def quoted_conditions(texts: Sequence[str], quote: str = "`") -> str:
 
 
 def is_short(text: str) -> bool:
-    """True if the text is short enough (at most 160 characters) for a title."""
+    """Return True if the text is short enough (at most 160 characters) for a title."""
     return len(text) <= MAX_QUOTED
 
 
@@ -161,7 +161,7 @@ def chain_step(site: Site, links: Sequence[Link], lowered: Lowered) -> Step:
 
 
 def declared_dim(link: Link, lowered: Lowered) -> Dim | None:
-    """The declared dim of the input at the end of a chain; None if it ends elsewhere."""
+    """Return the declared dim of the input at the end of a chain; None if it ends elsewhere."""
     known = lowered.inputs.get(link.tensor) if link.kind == "input" else None
     shape = known.shape if isinstance(known, Tensor) else None
     return (
@@ -170,7 +170,7 @@ def declared_dim(link: Link, lowered: Lowered) -> Dim | None:
 
 
 def _source_text(source: Link, lowered: Lowered, passed: bool) -> str:
-    """Text of the origin of a size, at the end of its chain; `passed`: nodes pass it on from there."""
+    """Return the text of the origin of a size, at the end of its chain; `passed`: nodes pass it on from there."""
     holds = holding_text(source.tensor, lowered) if source.axis is None else ""
     if source.kind in ("input", "initializer"):
         if holds:
@@ -196,7 +196,7 @@ def _source_text(source: Link, lowered: Lowered, passed: bool) -> str:
 
 
 def _made_of(source: Link, lowered: Lowered) -> str:
-    """Text of the inputs of a node that computes a size: ``from x [batch, seq, 768]``."""
+    """Return the text of the inputs of a node that computes a size: ``from x [batch, seq, 768]``."""
     assert source.node is not None
     given = {s.tensor: s for s in input_sites(source.node, source.prefix, lowered)}
     known = [s for n, s in given.items() if n in lowered.shapes and len(lowered.shapes[n]) > 0]
@@ -253,15 +253,15 @@ def elements_text(entry: Entry, lowered: Lowered) -> str:
         if not entry.cond.is_false:
             return ""
         why = " for an empty input" if has.value == 0 else ": the other sizes have a product of 0"
-        return f"-1 in {sites[0].tensor} cannot be worked out{why}"
+        return f"-1 in {sites[0].tensor} cannot be computed{why}"
     if not (has.free | asked.free).isdisjoint(lowered.walk.state.reasons) or not is_short(f"{has}{asked}"):
         return ""
     wanted = f"a multiple of {asked}" if computed else str(asked)
-    return f"{source} has {has} elements, {sites[0].tensor} asks for {wanted}"
+    return f"{source} has {has} elements, but {sites[0].tensor} requires {wanted}"
 
 
 def rule_text(entry: Entry, lowered: Lowered) -> str:
-    """The reason of a condition with the numbers of its node."""
+    """Return the reason of a condition with the numbers of its node."""
     return elements_text(entry, lowered) or detail_of(entry.why)
 
 
@@ -293,14 +293,14 @@ def violation_text(
     if place:
         text += f"; {place}"
     elif constraint.role == "user":
-        text += " (stated as an assumption)"
+        text += " (assumed by the user)"
     return text
 
 
 def breaking_text(
     origin: Origin, operands: Sequence[Site], sizes: Mapping[str, int], given: GivenSizes
 ) -> str:
-    """Text of the operands of a node's condition at these sizes. Empty if no node states it."""
+    """Return the text of the operands of a node's condition at these sizes. Empty if no node states it."""
     if not origin.node:
         return ""
     tensors = list(dict.fromkeys(s.tensor for s in operands))
@@ -309,11 +309,11 @@ def breaking_text(
 
 
 def limit_help(sizes: Mapping[str, int], repairs: Sequence[Repair]) -> str:
-    """Help text for dims that run at few sizes: tested edits, or else a declaration.
+    """Return help text for dims that run at few sizes: tested edits, or a declaration.
 
     Args:
-        sizes: The dims, with sizes at which the model runs.
-        repairs: Edits with which nothing restricts the dims.
+        sizes: The dims, with sizes for which the model runs.
+        repairs: Edits that remove all restrictions of the dims.
     """
     by_size: dict[int, list[str]] = {}
     for name, size in sizes.items():

@@ -1,9 +1,12 @@
-"""Arithmetic on elements of partial data, exactly as a runtime computes them; None where unknown.
+"""Exact arithmetic on elements of partial data, as a runtime computes it; None if unknown.
 
-A function of this module takes elements (never None) and the element type of the result. Integers are dims
-that wrap, or are given up where they may leave their type. Floats are rounded by numpy in their real type. A
-float that depends on sizes is a `Ratio` only while the real type holds it exactly, or rounded once by a final
-division; sizes are taken to be below 2**16 there (24 bits less those of coefficients), below 2**31 in int32.
+Functions of this module take elements (never None) and the element type of the result. Integers are dims that wrap,
+or
+become unknown if they may overflow. Floats are rounded by numpy in their real type. A float that depends on sizes
+stays
+a `Ratio` only while the real type holds it exactly, or rounds it once in a final division. There, sizes are assumed
+to be
+below 2**16 (24 bits less the bits of the coefficients), and below 2**31 in int32.
 """
 
 from __future__ import annotations
@@ -66,7 +69,7 @@ def _numbers(
     floats: Callable[[Any, Any], Any],
     pairs: Callable[[Pair, Pair], Pair | None],
 ) -> Function:
-    """Combines functions on integers, floats and exact quotients into a function on elements."""
+    """Combine functions on integers, floats and exact quotients into a function on elements."""
 
     def function(a: Elem, b: Elem, dtype: int) -> Elem:
         if isinstance(a, Dim) and isinstance(b, Dim):
@@ -142,7 +145,7 @@ def mul(a: Elem, b: Elem, dtype: int) -> Elem:
 
 
 def max_(a: Elem, b: Elem, dtype: int) -> Elem:
-    """The larger element."""
+    """Return the larger element."""
     if isinstance(a, Cond) and isinstance(b, Cond):
         return any_of((a, b))
     found = _max_numbers(a, b, dtype)
@@ -151,7 +154,7 @@ def max_(a: Elem, b: Elem, dtype: int) -> Elem:
 
 
 def min_(a: Elem, b: Elem, dtype: int) -> Elem:
-    """The smaller element."""
+    """Return the smaller element."""
     if isinstance(a, Cond) and isinstance(b, Cond):
         return all_of((a, b))
     found = _min_numbers(a, b, dtype)
@@ -229,7 +232,7 @@ def bitwise(function: Callable[[int, int], int]) -> Function:
 
 
 def compare(relation: Callable[[Any, Any], Cond], plain: Callable[[Any, Any], bool]) -> Function:
-    """A comparison of elements; texts and booleans only for equality."""
+    """Compare elements; strings and booleans only for equality."""
 
     def function(a: Elem, b: Elem, dtype: int) -> Elem:
         if isinstance(a, Dim) and isinstance(b, Dim):
@@ -424,7 +427,7 @@ def _to_int(a: Elem, dtype: int) -> Elem:
 
 
 def fold(function: Function, elems: Seq[Elem], dtype: int, start: Elem) -> Elem:
-    """Reduces elements by sum, product, maximum or minimum; floats only if their order does not matter."""
+    """Reduce elements by sum, product, maximum or minimum; floats only if their order does not matter."""
     if any(e is None for e in elems):
         return None
     ordered = function not in (max_, min_)

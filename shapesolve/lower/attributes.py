@@ -20,8 +20,9 @@ class MalformedNode(InvalidNode):
 
 
 class Attributes:
-    """Access to a node's attributes by name and type. `attrs` are those of the call of the function around the node,
-    which it may refer to.
+    """Access to a node's attributes by name and type.
+
+    `attrs` are the attributes of the enclosing function call, which the node may refer to.
     """
 
     __slots__ = ("attributes", "attrs")
@@ -30,7 +31,7 @@ class Attributes:
         self.attributes, self.attrs = attributes, attrs
 
     def attr(self, name: str, default: Any = None) -> Any:
-        """The attribute's value (int, float, str, tuples of these, `Constant`, `Graph`), or `default`."""
+        """Return the attribute's value (int, float, str, tuples of these, `Constant`, `Graph`), or `default`."""
         value = self.attributes.get(name)
         if isinstance(value, AttrRef):
             value = (self.attrs or {}).get(value.name)

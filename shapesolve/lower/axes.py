@@ -2,12 +2,15 @@
 
     axes="N c *s, m *w, m -> N K *S"
 
-An axis that a letter carries is gone through element by element: what is at index i of it depends on nothing but index i of
-the axes of the same letter. A letter that no output has (`c`) is reduced; one that no input has (`K`) is made by the operator.
-The notation is that of signatures (see `shapesolve.lower.signature`), with ``^N`` and ``^*S`` for axes that the operator works
-along and keeps, and ``#`` for an operand that says sizes, not data. ``=`` stands for the operator's own signature.
+A letter links axes element by element: index i depends only on index i of the axes with the same letter. A letter
+missing
+from the outputs (`c`) is reduced; one missing from the inputs (`K`) is created by the operator. The notation is the
+one for
+signatures (see `shapesolve.lower.signature`), with ``^N`` and ``^*S`` for axes that the operator works along and
+keeps, and
+``#`` for an operand that gives sizes rather than data. ``=`` stands for the operator's own signature.
 
-Where letters do not say it, a function of the `Op` and the shapes of its outputs gives the `Links`.
+If letters cannot express the links, a function computes them from the `Op` and its output shapes.
 """
 
 from __future__ import annotations
@@ -50,13 +53,13 @@ class Along:
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """Correspondence of the axes of a node's inputs and outputs, by common labels.
+    """Correspondence between the axes of a node's inputs and outputs, by common labels.
 
     Attributes:
-        inputs: per input its labels, axis by axis; None for an input that says sizes, not data.
-        outputs: per output its axes, each a sequence of labels, `Uniform` and `Along` parts; None where it is not followed.
-        broadcasts: an axis of size 1 goes with any size of the same label.
-        regroups: the first output has the elements of input 0 in the same order, in another shape.
+        inputs: Labels of each input's axes; None for an input that gives sizes rather than data.
+        outputs: Axes of each output, as sequences of labels, `Uniform`, and `Along` parts; None if unknown.
+        broadcasts: True if an axis of size 1 matches any size with the same label.
+        regroups: True if the first output has the elements of input 0 in the same order, in another shape.
     """
 
     inputs: Seq[Seq[Label] | None]
@@ -66,11 +69,12 @@ class Links:
 
 
 class Unfollowed(Exception):
-    """Raised for a node whose axes have no correspondence; the message says how it combines rows.
+    """Raised for a node whose axes have no correspondence; the message says how it combines batch items.
 
     Attributes:
-        lists: the first output lists, row after row, what data decides on: the coordinates of elements of the first input (as
-            columns), or one item for each row.
+        lists: True if the first output lists data-dependent results, item by item: the coordinates of elements of the
+            first
+            input (as columns), or one entry per item.
     """
 
     def __init__(self, what: str = "", lists: Lists = "") -> None:
@@ -84,12 +88,12 @@ Axes: TypeAlias = Callable[[Op, Outputs], Links]
 Lists = Literal["", "coordinates", "items"]
 #: see `picks`
 Picks = Literal["", "axis", "corners"]
-#: effect of an operator where data decides the number of its results
-TOGETHER = "lists what it finds in all rows of {symbol} together: data decides how much of it each row has"
+#: effect of an operator with a data-dependent number of results
+TOGETHER = "lists its results for all items of {symbol} together: their number per item depends on input data"
 
 
 def links_of(op: Op, outputs: Outputs) -> Links | None:
-    """Links of a node by the declaration of its operator; None if there is none.
+    """Return the links of a node by the declaration of its operator; None if there is none.
 
     Raises:
         Unfollowed: it cannot say it of this node.
@@ -120,7 +124,7 @@ def _parsed(text: str) -> tuple[Seq[Pattern], Seq[Pattern]]:
 
 
 def by_letters(text: str, op: Op, outputs: Outputs) -> Links:
-    """Links of a node from a declaration in letters."""
+    """Return the links of a node from a declaration in letters."""
     operands, results = _parsed(text)
     stars: dict[str, int] = {}
     inputs: list[Seq[Label] | None] = []
@@ -177,7 +181,7 @@ def _expanded(pattern: Pattern, stars: dict[str, int], outputs: Outputs, i: int)
 
 
 def sizes(op: Op, i: int = 0) -> Shape:
-    """Shape of input `i`; raises `Unfollowed` if its rank is unknown."""
+    """Return the shape of input `i`; raises `Unfollowed` if its rank is unknown."""
     found = op.shape(i)
     if found is None:
         raise Unfollowed
@@ -185,12 +189,12 @@ def sizes(op: Op, i: int = 0) -> Shape:
 
 
 def rank(op: Op, i: int = 0) -> int:
-    """Rank of input `i`; raises `Unfollowed` if it is unknown."""
+    """Return the rank of input `i`; raises `Unfollowed` if it is unknown."""
     return len(sizes(op, i))
 
 
 def made(outputs: Outputs, i: int = 0) -> Shape:
-    """Shape of output `i`; raises `Unfollowed` if its rank is unknown."""
+    """Return the shape of output `i`; raises `Unfollowed` if its rank is unknown."""
     found = outputs[i] if i < len(outputs) else None
     if found is None:
         raise Unfollowed
@@ -198,7 +202,7 @@ def made(outputs: Outputs, i: int = 0) -> Shape:
 
 
 def dims(op: Op, i: int) -> tuple[Dim, ...]:
-    """Elements of an integer input as dims; raises `Unfollowed` if some are unknown."""
+    """Return the elements of an integer input as dims; raises `Unfollowed` if some are unknown."""
     value = op.value(i)
     found = (
         () if value is None or value.elems is None else tuple(e for e in value.elems if isinstance(e, Dim))
@@ -209,7 +213,7 @@ def dims(op: Op, i: int) -> tuple[Dim, ...]:
 
 
 def numbers(op: Op, i: int) -> tuple[int, ...]:
-    """Elements of an integer input as numbers; raises `Unfollowed` if some are not constant."""
+    """Return the elements of an integer input as numbers; raises `Unfollowed` if some are not constant."""
     found = op.const_ints(i)
     if found is None:
         raise Unfollowed
@@ -217,7 +221,7 @@ def numbers(op: Op, i: int) -> tuple[int, ...]:
 
 
 def axis_of(op: Op, default: int = 0, i: int = 0) -> int:
-    """The attribute `axis` as a non-negative axis of input `i`."""
+    """Return the attribute `axis` as a non-negative axis of input `i`."""
     axis = op.int_attr("axis", default)
     return axis + rank(op, i) if axis < 0 else axis
 
@@ -238,7 +242,7 @@ def plain(labels: Iterable[Label]) -> list[Items]:
 
 
 def links_along(op: Op, acted: Iterable[int]) -> Links:
-    """Links of an operator that keeps the axes of its first input and combines elements along some."""
+    """Return the links of an operator that keeps the axes of its first input and combines elements along some."""
     acted, labels = {*acted}, own(op)
     rank(op)
     out: list[Items] = [[Along(label)] if k in acted else [label] for k, label in enumerate(labels)]
@@ -246,7 +250,7 @@ def links_along(op: Op, acted: Iterable[int]) -> Links:
 
 
 def along_axis(default: int = 0, *, rest: bool = False) -> Axes:
-    """Axes of an operator that combines elements along its attribute `axis` (`rest`: and all after)."""
+    """Return the axes of an operator that combines elements along its attribute `axis` (`rest`: and all after)."""
 
     def axes(op: Op, _: Outputs) -> Links:
         axis = axis_of(op, default)
@@ -256,7 +260,7 @@ def along_axis(default: int = 0, *, rest: bool = False) -> Axes:
 
 
 def links_kept(op: Op, same: Seq[bool]) -> Links:
-    """Links of an operator that keeps the axes marked in `same` and computes the others anew."""
+    """Return the links of an operator that keeps the axes marked in `same` and computes new values for the others."""
     labels = own(op)
     out: list[Items] = [
         [label if keep else ("new", k)] for k, (label, keep) in enumerate(zip(labels, same, strict=True))
@@ -265,13 +269,13 @@ def links_kept(op: Op, same: Seq[bool]) -> Links:
 
 
 def regroup(op: Op, _: Outputs) -> Links:
-    """Links of a reshape: the elements of input 0 in the same order."""
+    """Return the links of a reshape: the elements of input 0 in the same order."""
     rank(op)
     return Links([own(op), *[None] * (op.n_in - 1)], [None], regroups=True)
 
 
 def picks(links: Links) -> Picks:
-    """The kind of index that input 1 holds for input 0, from the links of an operator.
+    """Return the kind of index that input 1 holds for input 0, from the links of an operator.
 
     It is ``"axis"`` for indices along one axis, ``"corners"`` for coordinates in several, and ``""`` for anything else.
     """
@@ -283,8 +287,9 @@ def picks(links: Links) -> Picks:
 
 
 def mixes(what: str, lists: Lists = "") -> Axes:
-    """Axes of an operator that combines the rows of a batch, with its effect in words. `what` it does with those of
-    ``{symbol}``, in words; `lists`: see `Unfollowed`.
+    """Return the axes of an operator that combines batch items, with its effect in words.
+
+    `what`: what it does with the items of ``{symbol}``, in words; `lists`: see `Unfollowed`.
     """
 
     def axes(op: Op, _: Outputs) -> Links:
@@ -300,9 +305,9 @@ def batched(outputs: Outputs, i: int = 0, at: int = 0, label: Label = "B") -> li
 
 
 def batch_first(*operands: int, shared: Seq[int] = ()) -> Axes:
-    """Axes of an operator where the first axis of these operands and of the outputs is the batch. The others are left open.
+    """Return the axes of an operator with the batch as the first axis of these operands and of the outputs.
 
-    Operands `shared` may be one row for all.
+    The other axes are undetermined. Operands in `shared` may be one item for the whole batch.
     """
 
     def axes(op: Op, outputs: Outputs) -> Links:

@@ -12,14 +12,14 @@ from .types import OPEN, Known, Map, Optional, Sequence
 
 
 def declared_known(walk: Statements, declared: ValueType | None, name: str = "") -> Known | None:
-    """The known value of a declared type; dims without a name get symbols named after `name`."""
+    """Return the known value of a declared type; dims without a name get symbols named after `name`."""
     if declared is None:
         return None
     if isinstance(declared, TensorType):
         shape = None
         if declared.dims is not None and len(declared.dims) > MAX_RANK:
             what = f"{name or 'a tensor'} is declared with {len(declared.dims):,} axes:"
-            what += f" sizes are followed for at most {MAX_RANK}"
+            what += f" ranks above {MAX_RANK} are not supported"
             walk.note("open", what, None, walk.scope)
         elif declared.dims is not None:
             shape = Shape(
@@ -27,7 +27,7 @@ def declared_known(walk: Statements, declared: ValueType | None, name: str = "")
             )
         return walk.interner.tensor(declared.dtype, shape)
     if isinstance(declared, SequenceType):
-        return Sequence(declared_known(walk, declared.elem))  # elements may differ in what has no name
+        return Sequence(declared_known(walk, declared.elem))  # the elements may differ in unnamed sizes
     if isinstance(declared, OptionalType):
         return Optional(declared_known(walk, declared.elem, name))
     assert isinstance(declared, MapType)

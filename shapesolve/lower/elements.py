@@ -1,7 +1,5 @@
 # compiled: see CONTRIBUTING.md
-"""Applies elementwise functions to partial data and to bounds of it. They go to each element where it is known, else to
-the bounds.
-"""
+"""Applies elementwise functions to partial data, element by element if known, otherwise to their bounds."""
 
 from __future__ import annotations
 
@@ -19,7 +17,7 @@ from .op import Op
 from .precision import INT_LIMITS, exact, has_room
 from .values import Array, Elem, Ratio, Value
 
-#: bounds of integer elements, None where there is none
+#: bounds of integer elements; None if unbounded
 DimRange = tuple[Dim | None, Dim | None]
 #: bounds of the result from the bounds of the operands
 OnRanges = Callable[..., DimRange]
@@ -28,7 +26,7 @@ OnRanges = Callable[..., DimRange]
 def apply(
     op: Op, function: Function, indices: Seq[int], dtype: int, intervals: OnRanges | None = None
 ) -> Value | None:
-    """The value that an elementwise operator computes from these inputs."""
+    """Return the value that an elementwise operator computes from these inputs."""
     values = [op.value(i) for i in indices]
     if all(v is None for v in values):
         return None
@@ -44,7 +42,7 @@ def apply(
 
 
 def _states_rounding(op: Op, found: Value, values: Seq[Value | None]) -> bool:
-    """Assumes sizes at which the rounding of a float product is known; False if not allowed."""
+    """Assume sizes for which the rounding of a float product is known; return False if that is not allowed."""
     if not any(isinstance(e, Ratio) and e.rounded for e in found.elems or ()):
         return True
     elems = [e for v in values for e in (v.elems if v is not None else None) or ()]
@@ -54,10 +52,11 @@ def _states_rounding(op: Op, found: Value, values: Seq[Value | None]) -> bool:
 
 
 def extremes_meet(op: Op, indices: Seq[int]) -> bool:
-    """True if every combination of extreme elements of these inputs occurs when they are broadcast.
+    """Return True if every combination of extreme elements of these inputs occurs when they are broadcast.
 
-    So it is when at most one of them has different elements, or each varies along axes of its own. A function that
-    grows (or falls) with each of its arguments then reaches the bounds that follow from theirs.
+    This holds if at most one input has different elements, or if each varies along separate axes. A function that is
+    monotonic
+    in each argument then reaches the bounds computed from the arguments' bounds.
     """
     varying = []
     for i in indices:
@@ -110,12 +109,12 @@ def _broadcast_arrays(function: Callable[..., Elem], arrays: Seq[Array | None]) 
 
 
 def interval(value: Value | None) -> DimRange:
-    """Bounds of a value's elements."""
+    """Return the bounds of a value's elements."""
     return value.bounds if value is not None else (None, None)
 
 
 def within(bounds: DimRange, dtype: int, reached: bool = False) -> Value | None:
-    """The value with these bounds (`reached`: both are attained). None if it may wrap in the type `dtype`."""
+    """Return the value with these bounds (`reached`: both are attained). None if it may wrap in the type `dtype`."""
     lo, hi = bounds
     limits = INT_LIMITS.get(dtype)
     if limits is None or (lo is None and hi is None):
@@ -143,7 +142,7 @@ def _small(d: Dim | None) -> Dim | None:
 
 
 def add(a: DimRange, b: DimRange) -> DimRange:
-    """Bounds of a sum."""
+    """Return the bounds of a sum."""
     return (
         None if a[0] is None or b[0] is None else a[0] + b[0],
         None if a[1] is None or b[1] is None else a[1] + b[1],
@@ -151,17 +150,17 @@ def add(a: DimRange, b: DimRange) -> DimRange:
 
 
 def negative(a: DimRange) -> DimRange:
-    """Bounds of ``-a``."""
+    """Return the bounds of ``-a``."""
     return (None if a[1] is None else -a[1]), (None if a[0] is None else -a[0])
 
 
 def sub(a: DimRange, b: DimRange) -> DimRange:
-    """Bounds of a difference."""
+    """Return the bounds of a difference."""
     return add(a, negative(b))
 
 
 def mul(a: DimRange, b: DimRange) -> DimRange:
-    """Bounds of a product by a number, or of factors >= 0."""
+    """Return the bounds of a product by a number, or of factors >= 0."""
     for x, y in ((a, b), (b, a)):
         k = y[0].value if y[0] is not None and y[0] is y[1] else None
         if k is not None:
@@ -175,7 +174,7 @@ def mul(a: DimRange, b: DimRange) -> DimRange:
 
 
 def div(a: DimRange, b: DimRange) -> DimRange:
-    """Bounds of a quotient by a number >= 1 (truncated division is monotone)."""
+    """Return the bounds of a quotient by a number >= 1 (truncated division is monotone)."""
     k = b[0]
     if k is None or k is not b[1] or k.value is None or k.const < 1:
         return None, None
@@ -183,24 +182,24 @@ def div(a: DimRange, b: DimRange) -> DimRange:
 
 
 def mod(a: DimRange, b: DimRange) -> DimRange:
-    """Bounds of a remainder by divisors >= 1."""
+    """Return the bounds of a remainder by divisors >= 1."""
     return (ZERO, None if b[1] is None else b[1] - 1) if _at_least(b[0], 1) else (None, None)
 
 
 def fmod(a: DimRange, b: DimRange) -> DimRange:
-    """Bounds of a remainder with the dividend's sign."""
+    """Return the bounds of a remainder with the dividend's sign."""
     return mod(a, b) if _at_least(a[0], 0) else (None, None)
 
 
 def lower_of(a: DimRange, b: DimRange) -> DimRange:
-    """Bounds of a minimum: one known upper bound is enough."""
+    """Return the bounds of a minimum: one known upper bound is enough."""
     highs = [x for x in (a[1], b[1]) if x is not None]
     lo = None if a[0] is None or b[0] is None else minimum(a[0], b[0])
     return lo, (minimum(*highs) if highs else None)
 
 
 def higher_of(a: DimRange, b: DimRange) -> DimRange:
-    """Bounds of a maximum: one known lower bound is enough."""
+    """Return the bounds of a maximum: one known lower bound is enough."""
     return negative(lower_of(negative(a), negative(b)))
 
 
@@ -213,7 +212,7 @@ def hull(a: DimRange, b: DimRange) -> DimRange:
 
 
 def magnitude(a: DimRange) -> DimRange:
-    """Bounds of ``abs(a)``."""
+    """Return the bounds of ``abs(a)``."""
     if _at_least(a[0], 0):
         return a
     both = None if a[0] is None or a[1] is None else maximum(a[1], -a[0])
@@ -221,10 +220,10 @@ def magnitude(a: DimRange) -> DimRange:
 
 
 def relu(a: DimRange) -> DimRange:
-    """Bounds of ``max(a, 0)``."""
+    """Return the bounds of ``max(a, 0)``."""
     return higher_of(a, (ZERO, ZERO))
 
 
 def one_sign(a: DimRange) -> DimRange:
-    """Bounds of a sign."""
+    """Return the bounds of a sign."""
     return (ZERO if _at_least(a[0], 0) else -ONE), ONE

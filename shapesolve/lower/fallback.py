@@ -1,6 +1,7 @@
 """Lowers nodes whose operator has no declared rule.
 
-They are model-local functions, have a body in their schema, or are left to onnx's own inference; else nothing is known.
+They are model-local functions, have a body in their schema, or use onnx's own inference; otherwise the outputs are
+unknown.
 """
 
 from __future__ import annotations
@@ -33,14 +34,14 @@ from .types import Known, Sequence, Tensor
 
 
 def lower_unregistered(op: Op, scope: Scope) -> Steps:
-    """Lowers a node without a rule: by its function body, by onnx's inference, or to unknown outputs."""
+    """Lower a node without a rule: by its function body, by onnx's inference, or to unknown outputs."""
     node = op.node
     function = _model_function(op.walk, node)
     if function is not None:
         if op.n_in > len(function.inputs) or op.n_out > len(function.outputs):
             raise MalformedNode(
                 f"function {function.name} has {len(function.inputs)} inputs and {len(function.outputs)} outputs, "
-                f"it is called with {op.n_in} and {op.n_out}"
+                f"but is called with {op.n_in} and {op.n_out}"
             )
         return (yield from lower_function(op, scope, function))
     schema = find_schema(node.domain, node.op_type, op.version)
@@ -55,7 +56,7 @@ def lower_unregistered(op: Op, scope: Scope) -> Steps:
         domain = f"{node.domain}." if node.domain else ""
         op.walk.note(
             "unknown-op",
-            f"{domain}{node.op_type} is not a known operator at opset {op.version}: nothing is known of its outputs",
+            f"{domain}{node.op_type} is not a known operator at opset {op.version}: its outputs are unknown",
             node,
             scope,
         )
@@ -71,13 +72,13 @@ def _model_function(walk: Scopes, node: Node) -> Function | None:
 
 
 def lower_function(op: Op, scope: Scope, function: Function) -> Steps:
-    """Lowers the body of a function in its own scope, named after the calling node."""
+    """Lower the body of a function in its own scope, named after the calling node."""
     walk, node = op.walk, op.node
     op.pure = False
-    # under a condition a node weighs more: cases are kept apart
+    # A node under a condition counts more, because each case is kept separately.
     walk.expandable -= len(function.nodes) * (1 if scope.guard.is_true else 20)
     if walk.expandable < 0:
-        walk.note("open", "functions call each other too often: this call is not followed", node, scope)
+        walk.note("open", "too many nested function calls: this call is not analyzed", node, scope)
         return [None] * op.n_out
     inner = walk.under(scope, f"{scope.prefix}{node.label}/")
     inner.parent, inner.opsets = None, function.opsets
@@ -122,7 +123,7 @@ def _plain_body(domain: str, op_type: str, version: int) -> Function | None:
 
 
 def schema_body(op: Op, schema: Any) -> Function | None:
-    """The function body in an operator's schema; None without one."""
+    """Return the function body in an operator's schema; None without one."""
     node = op.node
     if schema.has_context_dependent_function:
         types = [_type_proto(op.known(i)) for i in range(op.n_in)]
@@ -168,10 +169,11 @@ def _with_defaults(schema: Any, body: onnx.FunctionProto, version: int) -> Funct
 
 
 def infer_by_schema(op: Op, schema: Any) -> list[Known | None] | None:
-    """Output types by onnx's inference for this node; None if it gives none.
+    """Return the output types that onnx's inference gives for this node, or None.
 
-    Of operators of the standard only numbers and ranks are believed. A function that somebody registered with a schema of
-    their own is given a name for each size, and what it says of these names holds.
+    For standard operators, only numbers and ranks are used. For a function that a user registered with a custom
+    schema, each
+    size gets a name, and the inferred relations between these names are used too.
     """
     names: dict[Dim, str] | None = {} if schema.domain not in _STANDARD_DOMAINS else None
     types = {name: _type_proto(op.known(i), names) for i, name in enumerate(op.node.inputs) if name}
@@ -234,8 +236,9 @@ def _node_proto(op: Op) -> onnx.NodeProto:
 
 
 def _type_proto(known: Known | None, names: dict[Dim, str] | None = None) -> onnx.TypeProto | None:
-    """Converts a known type to an onnx `TypeProto`. Sizes that are no numbers get names, the same for the same size,
-    where `names` collects them.
+    """Convert a known type to an onnx `TypeProto`.
+
+    Symbolic sizes get names, the same name for the same size, collected in `names`.
     """
     if isinstance(known, Tensor) and known.dtype:
         shape: list[int | str | None] | None = None

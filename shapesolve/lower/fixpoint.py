@@ -28,11 +28,11 @@ _GENERATED = re.compile(r"[su]\d+|unk__\d+|(\w+_)?dynamic_axes_\d+")
 
 
 def lower_model(read: Model, request: Request, watch: Watch | None = None) -> Lowered:
-    """Lowers a model, and again while that reveals ranks or names of its inputs.
+    """Lower a model, and repeat as long as that reveals ranks or names of its inputs.
 
     Raises:
-        DimSyntaxError: what is `stated` cannot be parsed.
-        ValueError: it, or `bind`, names what no input has.
+        DimSyntaxError: If an assumption cannot be parsed.
+        ValueError: If an assumption or `bind` uses an unknown name.
     """
     hints: dict[str, Shape] = {}
     names: dict[str, str] = {}
@@ -52,7 +52,7 @@ def lower_model(read: Model, request: Request, watch: Watch | None = None) -> Lo
 def _only_ranks(
     walk: Walk, model: Model, request: Request, hints: Mapping[str, Shape], names: Mapping[str, str]
 ) -> dict[str, Shape]:
-    """Ranks that depend on sizes, if exactly one of few candidates lets later nodes run."""
+    """Return the ranks that depend on sizes, if exactly one of few candidates lets later nodes run."""
     found: dict[str, Shape] = {}
     few = [
         (n, ranks)
@@ -88,11 +88,13 @@ def _walk(
     given = _inputs(walk, model, request.untaken)
     symbols = _symbols(given, names)
     for name in sorted(symbols, key=lambda n: (n in walk.state.unnamed, _GENERATED.fullmatch(n) is not None)):
-        facts.introduce(name)  # of equal names, the first is kept: generated ones give way to the author's
+        facts.introduce(
+            name
+        )  # The first of several equal names is kept: the author's names precede generated ones.
     for cond in _conditions(request, symbols):
         walk.given(cond)
     for size in symbols.values() if request.filled else ():
-        walk.define(ge(size, 1), "inputs are taken not to be empty", None, "assumption")
+        walk.define(ge(size, 1), "inputs are assumed to be non-empty", None, "assumption")
     for text in dict.fromkeys(filter(is_malformed, texts)):
         what = f"the dim {quoted(text)} is not a valid expression: it is treated as a name"
         walk.note("file", what, None, walk.scope)
@@ -105,7 +107,7 @@ def _walk(
 
 
 def _conditions(request: Request, symbols: Mapping[str, Dim]) -> Iterator[Cond]:
-    """The user's conditions, parsed over these symbols. Others may yet get to be known, see `_check_names`."""
+    """Yield the user's conditions, parsed over these symbols. Others may yet get to be known, see `_check_names`."""
     for name, size in request.bind.items():
         if name in symbols:
             yield eq(symbols[name], size)
@@ -116,7 +118,7 @@ def _conditions(request: Request, symbols: Mapping[str, Dim]) -> Iterator[Cond]:
 
 
 def _check_names(request: Request, symbols: Mapping[str, Dim]) -> None:
-    """Raises `ValueError` for a dim name that no input has."""
+    """Raise `ValueError` for a dim name that no input has."""
     for name in request.bind:
         if name not in symbols:
             raise ValueError(f"no input of the model has a dim named {name!r}{meant(name, symbols)}")
@@ -124,7 +126,7 @@ def _check_names(request: Request, symbols: Mapping[str, Dim]) -> None:
         cond = item if isinstance(item, Cond) else parse_cond(item, symbols)
         for name in sorted(cond.free - {n for d in symbols.values() for n in d.free}):
             raise ValueError(
-                f"the assumption {str(item)!r} speaks of {name!r}, which no input has{meant(name, symbols)}"
+                f"the assumption {str(item)!r} uses {name!r}, which is not an input dim{meant(name, symbols)}"
             )
 
 
@@ -171,7 +173,7 @@ def _declared_names(graph: Graph) -> Iterator[str]:
 
 
 def _words(text: str) -> Iterator[str]:
-    """The names in a declared dim, which may be an expression."""
+    """Yield the names in a declared dim, which may be an expression."""
     if is_word(text):
         yield text
     elif not JOINED.fullmatch(text):
@@ -186,7 +188,7 @@ def _dim_names(declared: ValueType | None) -> Iterator[str]:
 
 
 def _ranks_of_inputs(walk: Walk, given: Mapping[str, Known]) -> dict[str, Shape]:
-    """Shapes of new symbols for inputs of unknown rank, if later nodes determine the rank."""
+    """Return the shapes of new symbols for inputs of unknown rank, if later nodes determine the rank."""
     missing = [name for name, known in given.items() if isinstance(known, Tensor) and known.shape is None]
     if not missing:
         return {}
@@ -205,7 +207,7 @@ def _ranks_of_inputs(walk: Walk, given: Mapping[str, Known]) -> dict[str, Shape]
 
 
 def _ranks_before(node: Node, relation: Ranks, ranks: Mapping[str, int]) -> Iterator[tuple[str, int]]:
-    """Ranks of a node's inputs that follow from the rank of its first output."""
+    """Yield the ranks of a node's inputs that follow from the rank of its first output."""
     rank = ranks.get(node.outputs[0]) if node.outputs else None
     if rank is None:
         return

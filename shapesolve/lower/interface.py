@@ -27,7 +27,7 @@ _NAMES = {
 
 @lru_cache(maxsize=256)
 def dtype_of(name: str) -> int:
-    """The TensorProto type of a schema's element type name (``float``, ``int64`` ...)."""
+    """Return the TensorProto type of a schema's element type name (``float``, ``int64`` ...)."""
     return int(TensorProto.DataType.Value(_NAMES.get(name, name.upper())))
 
 
@@ -75,7 +75,7 @@ def _tensor_type(text: str) -> int:
 
 
 _VARIADIC = onnx.defs.OpSchema.FormalParameterOption.Variadic
-#: names in the schemas of what is no tensor
+#: schema names of types other than tensors
 _KINDS: dict[type, str] = {Sequence: "seq", Optional: "optional", Map: "map"}
 _SINGLE = onnx.defs.OpSchema.FormalParameterOption.Single
 _TENSOR = frozenset(("tensor",))
@@ -104,7 +104,7 @@ class Formal(NamedTuple):
 
 
 class Interface(NamedTuple):
-    """Interface of an operator at an opset version; a field is None where there is no limit."""
+    """Interface of an operator at an opset version; a field is None if there is no limit."""
 
     inputs: tuple[Formal, ...]
     most_inputs: int | None
@@ -115,7 +115,7 @@ class Interface(NamedTuple):
     needed: tuple[str, ...]
 
     def formal(self, i: int) -> Formal | None:
-        """The formal parameter of input `i`."""
+        """Return the formal parameter of input `i`."""
         if i < len(self.inputs):
             return self.inputs[i]
         return self.inputs[-1] if self.repeats and self.inputs else None
@@ -124,9 +124,9 @@ class Interface(NamedTuple):
 def misfit(
     node: Node, names: tuple[str, ...], version: int, rule: Rule | None, lenient: bool = True
 ) -> str | None:
-    """Message on wrong numbers of inputs or outputs, or wrong attributes; None where the node fits.
+    """Return a message on wrong numbers of inputs or outputs, or wrong attributes; None if the node is valid.
 
-    With `lenient`, attributes that onnxruntime does not look at may be anything ("lenient-attributes" in `semantics`).
+    With `lenient`, attributes that onnxruntime ignores may have any value ("lenient-attributes" in `semantics`).
     """
     beside: tuple[Runtime, ...] = () if rule is None else rule.runtime
     gone = None if node.domain else _withdrawn(node.op_type, version, beside)
@@ -143,11 +143,13 @@ def misfit(
     if interface.repeats and interface.inputs[-1].variable and "" in names[len(interface.inputs) - 1 :]:
         return f"{op} needs all of its inputs {interface.inputs[-1].name}, one is left out"
     if interface.most_inputs is not None and len(names) > interface.most_inputs:
-        return f"{op} takes at most {interface.most_inputs} inputs at opset {version}, it has {len(names)}"
+        return f"{op} takes at most {interface.most_inputs} inputs at opset {version}, got {len(names)}"
     if interface.most_outputs is not None and len(node.outputs) > interface.most_outputs:
-        return f"{op} has at most {interface.most_outputs} outputs at opset {version}, here it has {len(node.outputs)}"
+        return (
+            f"{op} takes at most {interface.most_outputs} outputs at opset {version}, got {len(node.outputs)}"
+        )
     if len(node.outputs) < interface.least_outputs:
-        return f"{op} has at least {interface.least_outputs} outputs, here it has {len(node.outputs)}"
+        return f"{op} has at least {interface.least_outputs} outputs, got {len(node.outputs)}"
     return None if lenient and "any attribute" in beside else _bad_attribute(node, interface, version)
 
 
@@ -166,8 +168,9 @@ def _withdrawn(op_type: str, version: int, beside: tuple[Runtime, ...]) -> str |
 
 @lru_cache(maxsize=4096)  # as with schemas, unknown names are not kept
 def _life(op_type: str, version: int) -> tuple[int, int]:
-    """Opset versions that added and removed an operator which this version lacks. Both are 0 if it is
-    there, or the version is one that the installed onnx does not know.
+    """Return the opset versions that added and removed an operator missing from this version.
+
+    Both are 0 if it exists, or if the installed onnx does not know the version.
     """
     if version > onnx.defs.onnx_opset_version():
         return 0, 0
@@ -188,7 +191,7 @@ def unchosen(node: Node, given: Attributes, rule: Rule | None) -> str | None:
         value = given.attr(name)
         if value is not None and value not in allowed:
             few = f"one of {', '.join(map(str, allowed))}" if len(allowed) > 1 else str(allowed[0])
-            return f"attribute {name} of {node.op_type} must be {few}, it is {value!r}"
+            return f"attribute {name} of {node.op_type} must be {few}, got {value!r}"
     return None
 
 
@@ -200,7 +203,7 @@ def misranked(node: Node, inputs: tuple[Known | None, ...], rule: Rule) -> str |
             shape = known.shape if isinstance(known, Tensor) else None
             if shape is not None and not least <= len(shape) <= 1:
                 kind = "a vector" if least else "a vector or a scalar"
-                return f"{node.op_type} takes {node.inputs[i]} as {kind}, it is {shape}"
+                return f"{node.op_type} takes {node.inputs[i]} as {kind}, got {shape}"
     return None
 
 
@@ -217,15 +220,16 @@ def _bad_attribute(node: Node, interface: Interface, version: int) -> str | None
             return f"{op} has no attribute {name} at opset {version}"
         if given_kind not in (kind, 0):
             kinds = AttributeProto.AttributeType
-            return f"attribute {name} of {op} must be {kinds.Name(kind)}, it is {kinds.Name(given_kind)}"
+            return f"attribute {name} of {op} must be {kinds.Name(kind)}, got {kinds.Name(given_kind)}"
     return None
 
 
 def mistyped(
     node: Node, inputs: tuple[Known | None, ...], version: int, rule: Rule | None = None
 ) -> str | None:
-    """Message on an input type that the operator does not accept at this opset; None if fine. Types that must agree
-    with another input's are checked too.
+    """Return a message on an input type that the operator does not accept at this opset, or None.
+
+    Types that must equal another input's are checked too.
     """
     types = tuple([known.dtype if type(known) is Tensor else type(known) for known in inputs])
     try:
@@ -277,10 +281,11 @@ def _shared_types(interface: Interface | None, n_in: int) -> tuple[tuple[int, ..
 
 @lru_cache(maxsize=256)
 def _taking(takes: str) -> Interface:
-    """Interface with nothing but the accepted element types of inputs (`Rule.takes`).
+    """Return an interface with only the accepted element types of inputs (`Rule.takes`).
 
-    A token for each input: a letter of `_TOKENS`, with a number where inputs that take these types need not have the same, or
-    ``*`` for any; ``...`` after the last one repeats it.
+    One token per input: a letter of `_TOKENS`, followed by a number if inputs with these types may differ, or ``*``
+    for any
+    type; ``...`` after the last one repeats it.
     """
     formals = []
     for token in takes.removesuffix("...").split():
@@ -298,7 +303,7 @@ def _taking(takes: str) -> Interface:
 
 
 def find_interface(domain: str, op_type: str, version: int) -> Interface | None:
-    """The interface of an operator at an opset version; None when no installed schema declares it."""
+    """Return the interface of an operator at an opset version; None when no installed schema declares it."""
     try:
         return _interface(domain, op_type, version)
     except onnx.defs.SchemaError:
@@ -307,7 +312,7 @@ def find_interface(domain: str, op_type: str, version: int) -> Interface | None:
 
 @lru_cache(maxsize=256)
 def _needed(needs: str) -> Interface:
-    """Interface with nothing but the number of needed inputs (`Rule.needs`)."""
+    """Return an interface with only the number of required inputs (`Rule.needs`)."""
     marks, *attributes = needs.split()
     inputs = [Formal(f"number {i}", "", frozenset(), mark == "r") for i, mark in enumerate(marks)]
     return Interface(tuple(inputs), None, None, 0, False, None, tuple(attributes))
@@ -318,7 +323,7 @@ def _interface(domain: str, op_type: str, version: int) -> Interface | None:
     schema = find_schema(domain, op_type, version)
     if schema is None:
         raise onnx.defs.SchemaError(f"{op_type} has no schema")
-    gone = schema.deprecated and domain  # of the standard's own, `misfit` tells
+    gone = schema.deprecated and domain  # `misfit` reports standard operators
     if gone or (not domain and version > onnx.defs.onnx_opset_version()):
         return None
     attributes = {name: int(a.type.value) for name, a in schema.attributes.items()}

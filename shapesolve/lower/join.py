@@ -26,7 +26,7 @@ from .values import Elem, Value
 
 
 def same_known(a: Known | None, b: Known | None) -> bool:
-    """True if both are certainly the same value."""
+    """Return True if both are certainly the same value."""
     if a is b:
         return True
     if isinstance(a, Sequence) and isinstance(b, Sequence):
@@ -38,7 +38,7 @@ def same_known(a: Known | None, b: Known | None) -> bool:
 
 
 def same_items(a: tuple[Known, ...] | None, b: tuple[Known, ...] | None) -> bool:
-    """True if the elements of two sequences are certainly the same, or both unknown."""
+    """Return True if the elements of two sequences are certainly the same, or both unknown."""
     if a is None or b is None:
         return a is b
     return len(a) == len(b) and all(map(same_known, a, b))
@@ -60,7 +60,7 @@ def change_sizes(op: Op, known: Known | None, dim: Callable[[Dim], Dim]) -> Know
 
 
 def element(op: Op, elem: Known | None) -> Known | None:
-    """The known value of one element of a sequence; sizes that differ among elements become new symbols."""
+    """Return the known value of one element of a sequence; sizes that differ among elements become new symbols."""
     if elem is None or OPEN.free.isdisjoint(elem.free):
         return elem
     return change_sizes(
@@ -108,7 +108,7 @@ def common_elem(op: Op, a: Sequence, b: Sequence) -> Known | None:
 
 
 def _dtype(a: Tensor, b: Tensor) -> int:
-    """Element type of both tensors; that of one may be unknown."""
+    """Return the element type of both tensors; one of them may be unknown."""
     return a.dtype or b.dtype if a.dtype == b.dtype or not (a.dtype and b.dtype) else 0
 
 
@@ -140,8 +140,8 @@ def by_rank(op: Op, i: int, cond: Cond, a: Tensor, b: Tensor) -> Tensor:
     if fits[0] is not fits[1]:
         return a if fits[0] else b
     if name and a.shape is not None and b.shape is not None:
-        either = f"{axes(len(a.shape))} where {op.walk.described(cond)}, else {axes(len(b.shape))}"
-        op.walk.note("open", f"{name} has {either}: its shape is not followed", op.node, op.walk.scope)
+        either = f"{axes(len(a.shape))} where {op.walk.described(cond)}, otherwise {axes(len(b.shape))}"
+        op.walk.note("open", f"{name} has {either}: its shape is unknown", op.node, op.walk.scope)
     op.pure = False
     return op.out(None, a.dtype or b.dtype)
 
@@ -151,10 +151,11 @@ def _rank(tensor: Tensor) -> int | None:
 
 
 class Choice:
-    """If-then-else of known values: `a` if `cond`, else `b`.
+    """If-then-else of known values: `a` if `cond`, `b` otherwise.
 
-    Where `cond` speaks of sizes the result says so. Where it depends on data, a size is a new symbol that is
-    defined by the condition's own symbol, the same one for the same choice.
+    A `cond` on sizes appears in the result. If it depends on data, a size is a new symbol, defined by the condition's
+    own
+    symbol; equal choices share it.
     """
 
     def __init__(self, op: Op, cond: Cond) -> None:

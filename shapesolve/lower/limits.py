@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 # values
-MAX_ELEMENTS: Final = 1024  # elements of a tensor that are followed, or computed, one by one
+MAX_ELEMENTS: Final = 1024  # max. elements of a tensor that are tracked or computed one by one
 MAX_FLOATS: Final = 128  # the same of floats: longer vectors are weights, not scales or limits
 MAX_BOUNDED: Final = 1 << 20  # elements of a stored integer tensor that is read for its bounds
-MAX_EXTREMES: Final = 32  # different elements, some of them symbolic, in a least or greatest one
+MAX_EXTREMES: Final = 32  # max. distinct elements, some of them symbolic, in a minimum or maximum
 MAX_RANK: Final = 64  # axes of a tensor, and elements of an unknown shape: what NumPy can hold
 MAX_UNKNOWN: Final = 16  # elements of an unknown integer input that get a symbol each
 MAX_BROADCAST: Final = 8  # different sizes on one axis that a broadcast compares

@@ -41,12 +41,13 @@ class Shapes(dict[str, Shape]):
 
 
 class Lowered:
-    """Tensors, inputs and constraints of a lowered model. It knows of no `Analysis`: whatever an analysis keeps may hold it.
+    """Tensors, inputs, and constraints of a lowered model. It holds no reference to an `Analysis`, which may therefore
+    keep it.
 
     Attributes:
-        shapes, dtypes, values: by tensor name, see `Analysis`.
-        inputs: what is known of each input of the main graph.
-        facts: what the conditions amount to.
+        shapes, dtypes, values: By tensor name, see `Analysis`.
+        inputs: Known values of the main graph's inputs.
+        facts: Known facts derived from the conditions.
     """
 
     def __init__(self, model: Model, walk: Walk, inputs: Mapping[str, Known], facts: Facts) -> None:
@@ -80,7 +81,7 @@ class Lowered:
 
     @property
     def defaults(self) -> tuple[str, ...]:
-        """Inputs with a default value that was taken as their value."""
+        """Inputs whose default value is used."""
         return tuple(dict.fromkeys(note.subject for note in self.walk.state.notes if note.kind == "default"))
 
     @cached_property
@@ -113,8 +114,8 @@ class Lowered:
 
     @cached_property
     def is_open(self) -> bool:
-        """True if some rank, size or small value is unknown, so that lowering with numbers can decide more. That is, a
-        rank, size or small value is not expressed.
+        """Return True if some rank, size, or small value has no symbolic form, so that concrete sizes could determine
+        more.
         """
         if (
             self.unranked
@@ -126,7 +127,7 @@ class Lowered:
         return any(not d.free <= self.symbols.keys() for d in made) or any(map(self._given_up, self.dtypes))
 
     def _given_up(self, tensor: str) -> bool:
-        """True if a small integer tensor has unknown elements though its node's inputs are known."""
+        """Return True if a small integer tensor has unknown elements though its node's inputs are known."""
         node, prefix = self.walk.state.producers.get(tensor, (None, ""))
         rule = None if node is None else self.rule(node, prefix)
         made = self.values.get(tensor)
@@ -142,18 +143,18 @@ class Lowered:
         return self.walk.full_name(name, prefix)
 
     def is_stored(self, tensor: str) -> bool:
-        """True if the tensor is an initializer or the output of a Constant."""
+        """Return True if the tensor is an initializer or the output of a Constant."""
         made = self.walk.state.producers.get(tensor)
         if made is not None:
             return made[0].is_constant
         return tensor not in self.inputs and tensor not in self.walk.state.aliases
 
     def rule(self, node: Node, prefix: str) -> Rule | None:
-        """The rule of a node's operator."""
+        """Return the rule of a node's operator."""
         return self.walk.operators.rule(node, self.walk.state.opsets[prefix])
 
     def data_inputs(self, node: Node, prefix: str) -> tuple[int, ...]:
-        """Indices of inputs that a node reads for their elements."""
+        """Return the indices of inputs that a node reads for their elements."""
         rule = self.rule(node, prefix)
         return () if rule is None else rule.data
 
@@ -167,7 +168,7 @@ def _constraint(walk: Walk, number: int) -> Constraint:
     names = entry.node.inputs
     if (
         entry.role == "declared"
-    ):  # of an output; other places are of inputs, of which the last may be left out
+    ):  # the place of an output; other places are inputs, and trailing inputs may be absent
         names = (*names, *entry.node.outputs)
     sites = stated_sites(walk, names, entry.prefix, entry.places)
     origin = Origin(f"{entry.prefix}{entry.node.label}", entry.node.op_type, entry.why, sites)
@@ -175,7 +176,7 @@ def _constraint(walk: Walk, number: int) -> Constraint:
 
 
 def stated_sites(walk: Walk, names: Seq[str], prefix: str, places: Iterable[Place]) -> tuple[Site, ...]:
-    """Return places of a node as sites: an element of a vector is on its axis 0."""
+    """Return a node's places as sites: an element of a vector is on its axis 0."""
     from ..propagate.constraint import Site
 
     found = []

@@ -13,17 +13,17 @@ from .records import Place
 
 
 def axes(n: int | None) -> str:
-    """A number of axes, in words."""
+    """Return a number of axes in words."""
     return "one axis" if n == 1 else f"{n} axes"
 
 
 def rank_need(op: Op, i: int) -> str:
-    """Reason in words: later nodes need this rank of output `i`."""
+    """Return a reason in words: later nodes require this rank of output `i`."""
     return f"later nodes need {op.node.outputs[i]} with {axes(op.needed_rank(i))}"
 
 
 def rank_made(op: Op, made: Dim, *places: Place) -> int | None:
-    """Rank of the first output: `made` if constant, else the rank that later nodes need, as requirement."""
+    """Return the rank of the first output: `made` if constant, else the rank that later nodes need, as requirement."""
     if made.value is not None:
         return made.const
     op.pure = False
@@ -36,7 +36,7 @@ def rank_made(op: Op, made: Dim, *places: Place) -> int | None:
 
 
 def need_inside(op: Op, prefix: str, outputs: Seq[str]) -> None:
-    """Passes the ranks that later nodes need of a node's outputs to the inner tensors behind these."""
+    """Pass the ranks that later nodes require of a node's outputs to the inner tensors that produce these."""
     walk = op.walk
     for i, name in enumerate(outputs):
         rank, full = op.needed_rank(i), prefix + name
@@ -48,7 +48,7 @@ def need_inside(op: Op, prefix: str, outputs: Seq[str]) -> None:
 
 
 def vector(op: Op, i: int) -> Dim | None:
-    """Number of elements of input `i`, a vector; onnxruntime accepts a tensor of any rank instead."""
+    """Return the number of elements of input `i`, a vector; onnxruntime accepts a tensor of any rank instead."""
     shape = op.shape(i)
     if shape is None or not op.as_onnxruntime("any-rank"):
         shape = op.shape(i, 1)
@@ -56,7 +56,7 @@ def vector(op: Op, i: int) -> Dim | None:
 
 
 def one_type(op: Op, *inputs: int) -> None:
-    """Requires that these inputs have the same element type."""
+    """Require that these inputs have the same element type."""
     found = {op.dtype(i): i for i in reversed(inputs) if op.dtype(i)}
     if len(found) > 1:
         kinds = " and ".join(f"{type_name(kind)} ({op.name_of(i)})" for kind, i in reversed(found.items()))

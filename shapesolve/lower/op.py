@@ -81,15 +81,15 @@ class Op(Attributes):
         return len(self.inputs)
 
     def has(self, i: int) -> bool:
-        """True if input `i` is connected."""
+        """Return True if input `i` is connected."""
         return i < len(self.names) and self.names[i] != ""
 
     def wants(self, i: int) -> bool:
-        """True if output `i` has a name."""
+        """Return True if output `i` has a name."""
         return i < self.n_out and self.node.outputs[i] != ""
 
     def known(self, i: int) -> Known | None:
-        """The known value of input `i` (tensor, sequence, optional, map), or None."""
+        """Return the known value of input `i` (tensor, sequence, optional, map), or None."""
         return self.inputs[i] if i < len(self.inputs) else None
 
     def tensor(self, i: int) -> Tensor | None:
@@ -103,7 +103,7 @@ class Op(Attributes):
         return known if isinstance(known, Sequence) else None
 
     def shape(self, i: int, rank: int | None = None) -> Shape | None:
-        """Shape of input `i`, None when its rank is unknown; with `rank`, the node requires that rank."""
+        """Return the shape of input `i`, None when its rank is unknown; with `rank`, the node requires that rank."""
         known = self.inputs[i] if i < len(self.inputs) else None
         shape = known.shape if type(known) is Tensor else None
         if rank is None:
@@ -116,7 +116,7 @@ class Op(Attributes):
         return shape
 
     def sized(self, i: int, rank: int) -> Shape:
-        """Shape of a needed input, which must have this rank."""
+        """Return the shape of a needed input, which must have this rank."""
         shape = self.shape(i, rank)
         assert shape is not None
         return shape
@@ -134,7 +134,7 @@ class Op(Attributes):
         return shape
 
     def rank(self, i: int) -> int | None:
-        """Rank of input `i`, or None."""
+        """Return the rank of input `i`, or None."""
         shape = self.shape(i)
         return None if shape is None else len(shape)
 
@@ -149,10 +149,11 @@ class Op(Attributes):
         return known.value if type(known) is Tensor else None
 
     def ints(self, i: int) -> tuple[Dim, ...] | None:
-        """Elements of an integer input of rank 0 or 1, as dims; new symbols for unknown ones.
+        """Return the elements of an integer input of rank 0 or 1 as dims, with new symbols for unknown ones.
 
-        Elements that depend on data become symbols of their own, the same wherever that tensor is used. None when even
-        the number of elements is unknown.
+        Data-dependent elements get separate symbols, the same wherever that tensor is used. None if the number of
+        elements is
+        unknown.
         """
         t = self.tensor(i)
         if t is None:
@@ -172,18 +173,18 @@ class Op(Attributes):
         return self.walk.unknown_values(self.names[i], t, n)
 
     def scalar(self, i: int) -> Dim | None:
-        """The single element of an integer input, as a dim; None if its number of elements is unknown."""
+        """Return the single element of an integer input, as a dim; None if its number of elements is unknown."""
         elems = self.ints(i)
         return elems[0] if elems is not None and len(elems) == 1 else None
 
     def const_ints(self, i: int) -> tuple[int, ...] | None:
-        """Elements of an integer input if all are constant numbers, else None."""
+        """Return the elements of an integer input if all are constant numbers, else None."""
         value = self.value(i)
         known = value.concrete if value is not None else None
         return None if known is None or not all(type(v) is int for v in known) else tuple(known)
 
     def name_of(self, i: int) -> str:
-        """Name of input `i`, for messages."""
+        """Return the name of input `i`, for messages."""
         return self.names[i] if i < len(self.names) and self.names[i] else f"#{i}"
 
     def axis(self, axis: int, rank: int, what: str = "axis") -> int:
@@ -200,14 +201,14 @@ class Op(Attributes):
         return out
 
     def as_onnxruntime(self, key: str) -> bool:
-        """True if this analysis follows onnxruntime where it departs from the standard. `key` is an entry of
+        """Return True if this analysis follows onnxruntime where it departs from the standard. `key` is an entry of
         `semantics.DIFFERENCES`.
         """
         assert key in DIFFERENCES, key
         return self.walk.semantics == "onnxruntime"
 
     def sizes_below(self, num: Dim) -> bool:
-        """Assumes that a size is in the range of known float roundings; False if not allowed."""
+        """Assume that a size is in the range of known float roundings; False if not allowed."""
         cond = tried(num)
         if self.walk.facts.cond(cond).is_true:
             return True
@@ -220,12 +221,12 @@ class Op(Attributes):
     # ------------------------------------------------------------------ requirements
 
     def require(self, cond: Cond, why: str, *places: Place) -> None:
-        """States a requirement: the node fails at run time unless `cond` holds."""
+        """Record a requirement: the node fails at run time unless `cond` holds."""
         if not cond.is_true:
             self.requirements.append((cond, why, places))
 
     def usual(self, cond: Cond) -> None:
-        """State a condition, neither required nor assumed, that usual inputs satisfy: a window fits its input."""
+        """Record a condition, neither required nor assumed, that typical inputs satisfy: a window within its input."""
         if cond.args and self.walk.scope.guard.is_true:
             self.walk.state.usual.setdefault(cond)
 
@@ -235,13 +236,13 @@ class Op(Attributes):
             self.walk.state.caches.setdefault(size.name)
 
     def needed_rank(self, i: int = 0, among: Iterable[int] = ()) -> int | None:
-        """The rank of output `i` that a later node needs; None if none does. Candidates `among` can be tried."""
+        """Return the rank of output `i` that a later node needs; None if none does. Candidates `among` can be tried."""
         name, state = self.walk.scope.prefix + self.node.outputs[i] if self.wants(i) else "", self.walk.state
         state.possible_ranks[name] = tuple(sorted(set(among)))
         return len(state.hints[name]) if name in state.hints else None
 
     def counted(self, i: int, n: int, why: str) -> None:
-        """Requires that input `i`, a vector, has `n` elements."""
+        """Require that input `i`, a vector, has `n` elements."""
         shape = self.shape(i)
         if shape is not None and len(shape) == 1:
             self.require(eq(shape[0], n), why, (i, None))
@@ -253,7 +254,7 @@ class Op(Attributes):
         return a if not a.terms or (b.terms and a.size <= b.size) else b
 
     def same_shapes(self, indices: Iterable[int], why: str, skip: int | None = None) -> Shape | None:
-        """Requires equal shapes of these inputs (except on axis `skip`); returns the common shape."""
+        """Require equal shapes of these inputs (except on axis `skip`); returns the common shape."""
         out: list[Dim] | None = None
         first = 0
         for i in indices:
@@ -273,9 +274,9 @@ class Op(Attributes):
         return None if out is None else Shape(out)
 
     def broadcast(self, indices: Iterable[int] | None = None, skip_last: int = 0) -> Shape | None:
-        """Multidirectional broadcast of inputs (all by default), without their last `skip_last` axes.
+        """Return the multidirectional broadcast of inputs (all by default), without their last `skip_last` axes.
 
-        https://github.com/onnx/onnx/blob/main/docs/Broadcasting.md. Pairs that may be equal or 1 stay open and are noted.
+        https://github.com/onnx/onnx/blob/main/docs/Broadcasting.md. Ambiguous pairs (equal or 1) are recorded.
         """
         found: list[tuple[int, Shape]] = []
         for i in indices if indices is not None else range(self.n_in):
@@ -318,7 +319,7 @@ class Op(Attributes):
         return self.fresh("a broadcast of too many sizes")
 
     def broadcast_pair(self, a: Dim, b: Dim, *places: Place, why: str = BROADCAST) -> Dim:
-        """The broadcast size of two dims; requires that they broadcast."""
+        """Return the broadcast size of two dims; requires that they broadcast."""
         a1, b1 = eq(a, 1), eq(b, 1)
         if a1.is_true or b1.is_true or a is b:
             return b if a1.is_true else a
@@ -336,7 +337,7 @@ class Op(Attributes):
     def in_range(
         self, value: Value | None, size: Dim, indexed: Iterable[Dim], why: str, *places: Place
     ) -> None:
-        """Requires that all elements of an index tensor lie in ``[-size, size - 1]``. Not if a dim `indexed` is 0.
+        """Require that all elements of an index tensor lie in ``[-size, size - 1]``. Not if a dim `indexed` is 0.
 
         Bounds that no element need reach require nothing.
         """
@@ -354,7 +355,7 @@ class Op(Attributes):
     # ------------------------------------------------------------------ outputs
 
     def fresh(self, what: str, lo: int = 0, hi: IntoDim | None = None) -> Dim:
-        """A new symbol for a data-dependent size, at least `lo` and at most `hi`."""
+        """Return a new symbol for a data-dependent size, at least `lo` and at most `hi`."""
         self.pure = False
         dim = self.walk.fresh(what)
         if lo:
@@ -364,31 +365,31 @@ class Op(Attributes):
         return dim
 
     def define(self, cond: Cond, why: str) -> None:
-        """States a definition: a condition that holds by construction."""
+        """Record a definition: a condition that holds by construction."""
         self.pure = False
         self.walk.define(cond, why, self.node)
 
     def fresh_dims(self, rank: int, what: str) -> Shape:
-        """A shape of new symbols, of a known small rank."""
+        """Return a shape of new symbols, of a known small rank."""
         return Shape(self.fresh(what) for _ in range(rank))
 
     def fresh_shape(self, rank: int, what: str) -> Shape | None:
-        """A shape of new symbols; None if the rank is too large."""
+        """Return a shape of new symbols; None if the rank is too large."""
         return None if self.too_deep(rank) else self.fresh_dims(rank, what)
 
     def too_deep(self, rank: int) -> bool:
-        """True if the rank is too large to be followed, which is noted as a remark. That becomes a finding."""
+        """Return True if the rank is too large to be supported; a note reports it."""
         if rank <= MAX_RANK:
             return False
         self.pure = False
-        what = f"a tensor of rank {rank:,}: sizes are followed for at most {MAX_RANK} axes"
+        what = f"a tensor of rank {rank:,}: ranks above {MAX_RANK} are not supported"
         self.walk.note("open", what, self.node, self.walk.scope)
         return True
 
     def out(
         self, shape: Shape | Iterable[Dim | int] | None, dtype: int = 0, value: Value | None = None
     ) -> Tensor:
-        """A tensor for an output; a `dtype` of 0 is filled in from the operator's schema."""
+        """Return a tensor for an output; a `dtype` of 0 is filled in from the operator's schema."""
         if shape is not None and type(shape) is not Shape:
             shape = Shape(shape)
         if shape is not None and len(shape) > MAX_RANK and self.too_deep(len(shape)):
@@ -409,13 +410,13 @@ class Op(Attributes):
         return self.walk.interner.tensor(dtype, shape, value)
 
     def output_dtype(self, i: int) -> int:
-        """The element type of output `i` by the rule or the schema. It is 0 when neither gives one."""
+        """Return the element type of output `i` by the rule or the schema. It is 0 when neither gives one."""
         rule, node = self.rule, self.node
         if rule is not None and rule.types is not None:
             source = rule.types[min(i, len(rule.types) - 1)]
             if isinstance(source, str):
                 return dtype_of(source)
-            # what an absent input would hold has the type of the first
+            # An absent input's default has the type of the first input.
             return self.dtype(source if self.has(source) else 0)
         spec = output_types(node.domain, node.op_type, self.version)
         if not spec:
@@ -445,5 +446,5 @@ class Op(Attributes):
         return name
 
     def like(self, i: int = 0) -> Tensor:
-        """A tensor with the shape of input `i`."""
+        """Return a tensor with the shape of input `i`."""
         return self.out(self.shape(i))

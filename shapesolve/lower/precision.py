@@ -1,6 +1,4 @@
-"""Range and precision of element types: what a type stores of a number. Integers wrap, floats round, quotients of sizes
-are exact or given up.
-"""
+"""Range and precision of element types: wrapping integers, rounded floats, exact or unknown quotients."""
 
 from __future__ import annotations
 
@@ -38,7 +36,7 @@ Pair = tuple[Dim, int]
 
 
 def fit(e: Elem, dtype: int) -> Elem:
-    """The element as the type `dtype` stores it; None if unknown."""
+    """Return the element as the type `dtype` stores it; None if unknown."""
     if isinstance(e, Dim):
         return _fit_int(e, dtype)
     if isinstance(e, Cond):
@@ -68,11 +66,13 @@ def _fit_int(d: Dim, dtype: int) -> Dim | None:
 
 
 def has_room(d: Dim, hi: int) -> bool:
-    """True if the dim is proved to be at most `hi`. A size plus INT64_MAX wraps, and so do a size times that, and
-    powers of a size.
+    """Return True if the dim is proved to be at most `hi`.
 
-    Half of the digits of a factor's type are left to what it is multiplied by: the elements of a tensor, of which the sizes are
-    factors, at most five. A size that is a factor again takes digits of its own.
+    A size plus INT64_MAX wraps, and so do a multiple of that and powers of a size. Half of the digits of a factor's
+    type are
+    reserved for its multipliers: the elements of a tensor, with at most five sizes as factors. A repeated factor
+    takes extra
+    digits.
     """
     if not d.terms:
         return abs(d.const) <= hi + 1
@@ -82,7 +82,7 @@ def has_room(d: Dim, hi: int) -> bool:
         return True
     digits = hi.bit_length()
     for mono, c in d.terms:
-        left = digits // 2  # of a product, 15 digits for each repeated factor, a fifth of all for each factor
+        left = digits // 2  # in a product, 15 digits per repeated factor, a fifth of all per factor
         if len(mono) > 1:
             left = max(left + 15 * (len(mono) - len(set(mono))), digits // 5 * len(mono))
         if abs(c) > 1 << digits >> left:
@@ -92,7 +92,7 @@ def has_room(d: Dim, hi: int) -> bool:
 
 @cache
 def float_type(dtype: int) -> Any:
-    """The numpy type of a supported float type, else None."""
+    """Return the numpy type of a supported float type, or None."""
     return helper.tensor_dtype_to_np_dtype(dtype).type if dtype in _FLOATS else None
 
 
@@ -141,7 +141,7 @@ def exact(e: Elem) -> Pair | None:
 
 @lru_cache(maxsize=256)
 def stands_for(factor: float, dtype: int, *roundings: str) -> Fraction | None:
-    """The simple fraction equivalent to a float factor: 17/10 for 1.7 in float32.
+    """Return the simple fraction equivalent to a float factor: 17/10 for 1.7 in float32.
 
     None unless each of the roundings (``floor``, ``ceil``, ``rint``) of ``size * factor``, computed in that float
     type, is what it is of the fraction. Tried for every size below 2**17.
@@ -175,7 +175,7 @@ def scaled(num: Dim, den: int, factor: float, dtype: int) -> Ratio | None:
 
 
 def tried(num: Dim) -> Cond:
-    """Condition that a size is at most the largest for which roundings of float products were tested."""
+    """Return the condition that a size is at most the largest for which roundings of float products were tested."""
     return le(num, MAX_TRIED - 1)
 
 
@@ -199,7 +199,7 @@ def _reach(d: Dim) -> int | None:
 
 
 def beyond(a: Elem, b: Elem) -> tuple[Ratio, float] | None:
-    """The quotient and the float among two elements, if the quotient never reaches the float. tf2onnx writes 1e9 for
+    """Return the quotient and the float among two elements, if the quotient never reaches the float. tf2onnx writes 1e9 for
     "to the end".
     """
     for x, limit in ((a, b), (b, a)):

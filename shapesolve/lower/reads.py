@@ -24,7 +24,7 @@ INDICES = "indices"
 EVERY = range(1 << 31)
 
 
-#: of the inputs of a node
+#: shapes of a node's inputs
 _Shapes = Seq["Shape | None"]
 
 
@@ -59,9 +59,9 @@ def rows(i: int) -> Reading:
 
 
 def positions(i: int, at: int) -> Reading:
-    """Position ids: row indices of the table at input `i`.
+    """Return position ids: indices into the rows of the table at input `i`.
 
-    Input `at` has rank 2 where it holds a row for each token; otherwise it holds that of the first token, which is 0.
+    If input `at` has rank 2, it has one position per token; otherwise only the first token's position, which is 0.
     """
 
     def limits(_attributes: Mapping[str, Any], shapes: _Shapes) -> tuple[int, Dim] | None:
@@ -120,9 +120,9 @@ def one_of(numbers: Seq[float], what: str) -> Reading:
 
 
 def _of_axes(what: str, one: Callable[[Random, int], int], least: int = 0) -> Reading:
-    """One number per axis of input 0, drawn from the size of the axis.
+    """Return one number per axis of input 0, sampled from the axis size.
 
-    Where there are fewer numbers than axes, they are for the last axes.
+    If there are fewer numbers than axes, they are for the last axes.
     """
 
     def pick(rng: Random, _attributes: Mapping[str, Any], sizes: Sizes, count: int) -> list[int] | None:
@@ -149,7 +149,7 @@ def _parts(rng: Random, attributes: Mapping[str, Any], sizes: Sizes, count: int)
 
 
 def _regrouped(rng: Random, _attributes: Mapping[str, Any], sizes: Sizes, count: int) -> list[int] | None:
-    """A random reshape target with the right number of elements, sometimes with -1."""
+    """Return a random reshape target with the right number of elements, sometimes with -1."""
     if sizes[0] is None or not count:
         return None
     total = prod(sizes[0])
@@ -196,7 +196,7 @@ def _spread(rng: Random, size: int) -> int:
     return size if size != 1 and rng.random() < 0.5 else 1 if size != 1 else rng.randint(1, 3)
 
 
-#: of sequences that lie along the first axis of input 0
+#: lengths of sequences along the first axis of input 0
 LENGTHS = up_to(0, 0, 1, "lengths of sequences")
 DIVISORS = between(1, 8, "divisors")
 AXES = _any_from(-(2**31), "axes", _distinct(more=False))

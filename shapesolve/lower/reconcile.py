@@ -12,18 +12,20 @@ from .types import OPEN, Known, Tensor
 
 
 def reconcile(walk: Scopes, node: Node, scope: Scope, name: str, known: Known, declared: Known) -> Known:
-    """Combines the inferred known value of a tensor with the model's declaration of it.
+    """Combine a tensor's inferred value with the model's declaration of it.
 
-    A new name that the author gives to a generated size replaces it. Where nothing was inferred for want of knowledge
-    (`_is_rank_unknowable`), the declaration is taken for granted, as an assumption. Where a rank is missing because sizes or
-    data decide it, what a file says was true of one run, and is left alone. Anything else is kept as a declared constraint: a
-    disagreement is a finding, and the inferred shape stays.
+    An author's name replaces a generated size. If inference gave no result for lack of knowledge
+    (`_is_rank_unknowable`), the
+    declaration is assumed. If the rank is missing because sizes or data determine it, the file describes only one run
+    and is
+    ignored. Any other declaration becomes a declared constraint: a disagreement is a finding, and the inferred shape
+    stays.
     """
     if not isinstance(known, Tensor) or not isinstance(declared, Tensor):
         return known
     dtype = known.dtype or declared.dtype
     if known.dtype and declared.dtype and known.dtype != declared.dtype:
-        wrong = f"{name} is declared as {type_name(declared.dtype)}, but it is {type_name(known.dtype)}"
+        wrong = f"{name} is declared as {type_name(declared.dtype)}, but its type is {type_name(known.dtype)}"
         walk.clash(wrong, node, scope, loads=False)
         walk.note("type", wrong, node, scope)
     shape, stated = known.shape, declared.shape
@@ -33,7 +35,7 @@ def reconcile(walk: Scopes, node: Node, scope: Scope, name: str, known: Known, d
         shape = Shape(walk.fresh(f"dim {i} of {name}, which is only declared") for i in range(len(stated)))
         walk.state.unknown |= shape.free_symbols()
     if shape is not None and len(shape) != len(stated):
-        walk.note("declared", f"{name} is declared as {stated}, but it is {shape}", node, scope)
+        walk.note("declared", f"{name} is declared as {stated}, but its shape is {shape}", node, scope)
     elif shape is not None:
         for i, (d, size) in enumerate(zip(shape, stated, strict=True)):
             if d is not size and size is not OPEN:
@@ -43,7 +45,7 @@ def reconcile(walk: Scopes, node: Node, scope: Scope, name: str, known: Known, d
 
 
 def _is_rank_unknowable(walk: Scopes, node: Node, scope: Scope) -> bool:
-    """True if every missing rank here is due to unknown operators or to unranked inputs."""
+    """Return True if every missing rank here is due to unknown operators or to unranked inputs."""
     prefix, todo, seen = scope.prefix, [node], {id(node)}
     while todo:
         at = todo.pop()

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 #: (input index, axis or None)
 Place = tuple[int, "int | None"]
-#: a condition that the node needs, its rule in words, the places in its interface that it speaks of
+#: a node's precondition, its rule in words, and the places in the node's interface that it restricts
 Requirement = tuple[Cond, str, tuple[Place, ...]]
-#: sizes of a tensor as numbers, None where one is not
+#: sizes of a tensor as numbers; None for a symbolic one
 Sizes = tuple["int | None", ...]
 #: outputs of a rule: the known value of each, in order
 Outputs = Known | Seq[Known | None] | None
@@ -40,29 +40,29 @@ class FactStore(Protocol):
 
     version: int
     changed: dict[str, int]  # symbols about which something was learned, and the version with which it was
-    contradiction: frozenset[int]  # what the condition that was refused last contradicts
+    contradiction: frozenset[int]  # conditions that contradict the last rejected one
 
     def dim(self, d: Dim) -> Dim:
-        """A dim simplified by the facts."""
+        """Return a dim simplified by the facts."""
 
     def cond(self, c: Cond) -> Cond:
-        """A condition simplified by the facts."""
+        """Return a condition simplified by the facts."""
 
     def decide(self, c: Cond) -> bool | None:
         """True or False if the facts decide the condition, else None."""
 
     def assume(self, cond: Cond, cause: int) -> bool:
-        """Adds a condition to the facts; False if it contradicts them."""
+        """Add a condition to the facts; False if it contradicts them."""
 
     def introduce(self, name: str) -> None:
-        """Registers a symbol in order of appearance."""
+        """Register a symbol in order of appearance."""
 
     def why(self, names: Iterable[str]) -> frozenset[int]:
         """Constraints from which the facts about these symbols follow."""
 
 
 class Entry(NamedTuple):
-    """One stated condition; `Constraint` objects are made from these on demand."""
+    """One recorded condition; `Constraint` objects are made from these on demand."""
 
     cond: Cond
     role: Role
@@ -77,7 +77,7 @@ class Entry(NamedTuple):
 class LoweredNode:
     """Cached result of a node, for the next node with equal operator, attributes and inputs."""
 
-    version: int  # of the facts up to which it is known to hold
+    version: int  # latest version of the facts for which it is valid
     inputs: tuple[Known | None, ...]
     outputs: tuple[Known, ...]
     requirements: Seq[Requirement]
@@ -85,10 +85,11 @@ class LoweredNode:
 
 
 class Clash(NamedTuple):
-    """A condition that contradicts earlier ones, or a node that cannot run. It has the log entry that showed it (or a
-    message alone) and the entries behind it.
+    """Condition that contradicts earlier ones, or a node that cannot run.
 
-    `loads` is False where the model fails even if the node is not reached.
+    It has the log entry that showed it (or only a message) and the entries that caused it. `loads` is False if the
+    model
+    fails even if the node is not reached.
     """
 
     entry: int | None
@@ -132,11 +133,11 @@ class Scope:
     declared: dict[str, Known] = field(default_factory=dict)
     refined: set[str] = field(default_factory=set)  # names in `env` that belong to a scope around it
     depth: int = 0
-    repeats: bool = False  # lowered once for all trips of a loop
-    meaningless: set[str] = field(default_factory=set)  # what follows from a node that cannot run
+    repeats: bool = False  # lowered once for all iterations of a loop
+    meaningless: set[str] = field(default_factory=set)  # tensors that depend on a node that cannot run
 
     def is_meaningless(self, name: str) -> bool:
-        """True if the tensor's values are meaningless, as a node before it cannot run."""
+        """Return True if the tensor's values are meaningless, as a node before it cannot run."""
         scope: Scope | None = self
         while scope is not None:
             if name in scope.env:
@@ -154,5 +155,5 @@ class Body:
     at: int = 0  # nodes lowered so far
 
 
-#: the rule of an operator that runs graphs at work: it yields each body that is to be lowered, and goes on when that is done
+#: Rule of an operator with subgraphs, while it runs: it yields each body to lower, and continues with the result.
 Steps = Generator[Body, None, Outputs]

@@ -31,7 +31,7 @@ from .work import Work
 
 #: a rule's body: reads the node through `Op`, states requirements, returns its outputs in order
 Lower = Callable[[Op], Outputs]
-#: that of an operator that runs graphs
+#: body of a rule for an operator with subgraphs
 LowerBodies = Callable[[Op], Steps]
 
 
@@ -101,7 +101,7 @@ class Registry(Rules):
         _check("signature", domain, op_type)
         for given, name in ((dims, "dims"), *((text, "where") for text in _texts(where))):
             if not isinstance(given, str):
-                raise wrong(f"signature takes {name} as a text", given)
+                raise wrong(f"signature takes {name} as a string", given)
         if not isinstance(since, int):
             raise wrong("signature takes since as an int", since)
         rule = Signature(dims, (where,) if isinstance(where, str) else tuple(where), names)
@@ -118,11 +118,11 @@ class Registry(Rules):
 def _check(function: str, domain: object, op_type: object) -> None:
     for name, given in (("domain", domain), ("op_type", op_type)):
         if not isinstance(given, str):
-            raise wrong(f"{function} takes {name} as a text", given)
+            raise wrong(f"{function} takes {name} as a string", given)
 
 
 def _texts(given: object) -> Seq[object]:
-    """The items of a list; another value as a list of one."""
+    """Return the items of a list; another value as a list of one."""
     return given if isinstance(given, list | tuple) else (given,)
 
 

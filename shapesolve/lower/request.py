@@ -19,7 +19,7 @@ from .values import Elem
 DEFAULT_RLIMIT = budget.RLIMIT
 
 
-#: called with a node and what is known of its outputs, by full name
+#: called with a node and the known values of its outputs, by full name
 Observer = Callable[[Node, Mapping[str, Known]], None]
 #: called with the nodes done and all nodes
 Progress = Callable[[int, int], None]
@@ -33,18 +33,21 @@ class Watch(NamedTuple):
 
 
 class OtherShape(NamedTuple):
-    """A shape to assume for a stored tensor instead of its own; None is an unknown size."""
+    """Shape to assume for an initializer instead of its own; None is an unknown size."""
 
     dims: tuple[int | None, ...]
 
 
 class Request(NamedTuple):
-    """The arguments of `analyze`, checked.
+    """Validated arguments of `analyze`.
 
-    `untaken` are inputs whose default is not taken for their value; without `granted`, nothing is assumed that neither the
-    user nor a node states. `instead` are elements of inputs, or of stored tensors in place of those of the file, by full name,
-    flat, where None is a number that may be any, or an `OtherShape`. With `filled`, no input is taken to be empty. `opaque` are
-    expressions that the file declares of dims of inputs, each taken for a name like any other.
+    `untaken` are inputs whose default value is ignored. Without `granted`, only assumptions of the user or of a node
+    are made.
+    `instead` are elements that replace those of inputs or initializers, by full name, flat (None is an unknown
+    number), or an
+    `OtherShape`. With `filled`, inputs are assumed to be non-empty. `opaque` are the file's declared expressions of
+    input dims
+    that are treated as plain names.
     """
 
     assume: tuple[str | Cond, ...]
@@ -61,7 +64,7 @@ class Request(NamedTuple):
 
 
 def size_of(name: str, given: Any) -> int:
-    """Checks a size given for `name`: an integer of at least 0, of Python or numpy.
+    """Check a size given for `name`: an integer of at least 0, of Python or numpy.
 
     Raises `ValueError` for everything else; nothing is rounded.
     """
@@ -77,5 +80,5 @@ def size_of(name: str, given: Any) -> int:
 
 
 def sizes_of(given: Mapping[str, Any]) -> dict[str, int]:
-    """Checks sizes given by name."""
+    """Check sizes given by name."""
     return {name: size_of(name, size) for name, size in given.items()}

@@ -21,16 +21,16 @@ Memory = Literal["", "view", "over"]
 Form = Literal["signature", "function", "body", "schema"]
 #: versions as in the seeds: None every version, int this one and later, range exactly these
 Versions = int | range | None
-#: relation of the first output's rank to those of the inputs: it is that of the first one, that of all of them,
-#: or the largest (they broadcast); empty where it does not
+#: relation of the first output's rank to the input ranks: the first input's rank, the rank that all inputs share, or
+#: the largest (they broadcast); empty: none
 Ranks = Literal["", "first", "all", "broadcast"]
 #: kinds of advice where the sizes of a node do not fit (see `explain.advice`)
 Advice = Literal["", "convolution", "product", "gemm", "join", "parts", "target", "ends"]
-#: departures of onnxruntime from the standard: it has a kernel on the CPU of its own, or (where a kernel is the rule, see
-#: `Rule.has_kernel`) none; it knew an operator early, before it came into the standard; it kept one that is withdrawn; it
-#: holds attributes against no declaration; it ends, or fails, where an input is empty
+#: departures of onnxruntime from the standard: a separate CPU kernel, or (if a kernel is the rule, see
+#: `Rule.has_kernel`) none; support before the standard added the operator; support after its removal; attributes that
+#: are not checked against a declaration; a crash or an error for an empty input
 Runtime = Literal["kernel", "no kernel", "early", "kept", "any attribute", "never empty"]
-#: a node runs one of its graphs, runs its graph once a trip, or once for each element of a sequence; empty: it runs none
+#: a node runs one of its graphs, its graph once per iteration, or its graph once per sequence element; empty: none
 Bodies = Literal["", "one", "trips", "elements"]
 #: element types of outputs: an int copies that input's, a name is a TensorProto type
 TypeSpec = int | str
@@ -41,9 +41,9 @@ Choices = Mapping[str, Seq[int | str]]
 Axes = str | Callable[[Any, Seq["Shape | None"]], Any]
 #: each element of the output is computed of one of each input
 EACH = "~S... -> ~S"
-#: of one input
+#: of the only input
 SAME = "*S -> *S"
-#: of the first input: others are scalars that say how (bounds, ratios, types)
+#: of the first input; the others are scalar parameters (bounds, ratios, types)
 FIRST = "*S, ?... -> *S"
 
 #: domains whose operators have kernels, as a rule
@@ -63,10 +63,10 @@ class Operations(NamedTuple):
 
 
 class Work:
-    """Declaration of a node's number of operations and of the memory of its first output.
+    """Declaration of a node's number of operations and of its first output's memory.
 
-    `count` takes an `Op` and the shapes of its outputs, None where the rank is not known; it gives None where a shape that
-    it needs is not known.
+    `count` takes an `Op` and the output shapes (None if the rank is unknown); it returns None if a shape it needs is
+    unknown.
     """
 
     __slots__ = ("count", "memory")
@@ -83,12 +83,15 @@ Pick = Callable[["Random", Mapping[str, Any], Sizes, int], "Seq[float] | None"]
 
 
 class Reading(NamedTuple):
-    """Use of an input's elements: purpose, and least and greatest accepted number.
+    """Use of an input's elements: purpose, minimum, and maximum.
 
-    `limits` takes the attributes and the shapes of the inputs, and gives the least number and the greatest one, or as many of
-    these as there are columns along the last axis; None where a shape that it needs is not known. `pick` draws all elements
-    of a short list together, where they depend on each other or few suit: it takes what draws, the attributes, the sizes of
-    the inputs (None where they are not known) and the number of elements; it gives None where it has nothing to say.
+    `limits` takes the attributes and the input shapes, and returns the minimum and the maximum, or one of each per
+    column of
+    the last axis; None if a shape it needs is unknown. `pick` samples all elements of a short list together, if they
+    depend on
+    each other or few are valid: it takes the random generator, the attributes, the input sizes (None if unknown), and
+    the number
+    of elements; it returns None if it does not apply.
     """
 
     what: str
@@ -101,30 +104,32 @@ class Rule:
     """Declaration of an operator from opset version `since` up to the next declaration (or `until`).
 
     Attributes:
-        lower: gives the outputs; a `Lower`, with `bodies` a `LowerBodies`.
-        bodies: which of the graphs that it holds it runs, and how often (see `Bodies`).
-        types: element types of the outputs, where no schema tells them; without it that of the first input, unless the model
-            declares another.
-        values: does it follow partial data?
-        choices: values of attributes with which a runtime loads the node; attributes not named there are free.
-        data: inputs of which it reads the elements, not the sizes: a target shape, axes, indices.
-        elements: inputs of which it reads both: lengths of sequences, which it holds against sizes.
-        vectors: of these, the ones that must have rank 1; `flat` those that must have rank 0 or 1.
-        ranks: see `Ranks`; a signature tells it by itself.
-        needs: for operators without a schema, the inputs in order (``r`` is required, ``.`` may be absent, what follows the
-            last required one is left out), then the required attributes: ``"r.r num_heads"``.
-        takes: for operators without a schema, the element types of the inputs, in the tokens of `lower.interface`.
-        fault: what a node does whose sizes do not fit, after the operator's name: ``cannot join these shapes``.
-        advice: what may be put right then.
-        sizes: does the output hold sizes of the input, of which no element is read?
-        draws: does it give something else each time that it runs?
-        commutes: does it give the same when its two inputs are swapped?
-        runtime: see `Runtime`.
-        reads: by input, what the integers there are for and may be.
-        passes: inputs whose elements the outputs hold, in whatever order; with `held` only so many of the first ones.
-        work: what it computes, and whether its output needs memory of its own; None where that is not counted.
-        axes: which axes of its outputs carry which axes of its inputs, in letters or as a function (see `lower.axes`); None
-            where that is not declared.
+        lower: Computes the outputs; a `Lower`, or with `bodies` a `LowerBodies`.
+        bodies: Which of its graphs it runs, and how often (see `Bodies`).
+        types: Element types of the outputs, if no schema has them; default: the first input's, unless the model
+            declares
+            another.
+        values: True if it propagates partial data.
+        choices: Attribute values with which a runtime loads the node; attributes not named there are free.
+        data: Inputs used for their elements, not for their sizes: a target shape, axes, indices.
+        elements: Inputs used for both: lengths of sequences, which are checked against sizes.
+        vectors: Data inputs that must have rank 1; `flat` are those that must have rank 0 or 1.
+        ranks: See `Ranks`; a signature implies it.
+        needs: For operators without a schema, the inputs in order (``r`` is required, ``.`` is optional, trailing
+            optional
+            ones are omitted), then the required attributes: ``"r.r num_heads"``.
+        takes: For operators without a schema, the element types of the inputs, in the tokens of `lower.interface`.
+        fault: What a node with invalid sizes does, after the operator's name: ``cannot join these shapes``.
+        advice: Possible fix for such a node.
+        sizes: True if the output holds sizes of the input, whose elements are not read.
+        draws: True if the result is random.
+        commutes: True if swapping its two inputs does not change the result.
+        runtime: See `Runtime`.
+        reads: By input, purpose and range of its integers.
+        passes: Inputs whose elements the outputs hold, in any order; with `held`, only that many of the first ones.
+        work: Its operations, and whether its output needs separate memory; None if not counted.
+        axes: Which output axes carry which input axes, in letters or as a function (see `lower.axes`); None if not
+            declared.
     """
 
     domain: str
@@ -171,7 +176,7 @@ class Rule:
         return stated or ("broadcast" if self.axes == EACH else "first" if self.axes in (SAME, FIRST) else "")
 
     def covers(self, version: int) -> bool:
-        """True if the rule applies to this opset version."""
+        """Return True if the rule applies to this opset version."""
         return self.since <= version and (self.until is None or version < self.until)
 
 
@@ -191,16 +196,16 @@ class Rules:
         self.seek: Callable[[], bool] | None = None
 
     def add(self, rule: Rule) -> None:
-        """Adds a rule; of those that cover a version the highest `since` wins, then the latest."""
+        """Add a rule; of those that cover a version the highest `since` wins, then the latest."""
         self._rules.setdefault((rule.domain, rule.op_type), []).append(rule)
 
     def declare_types(self, domain: str, op_type: str, takes: str) -> None:
-        """Adds the accepted element types of inputs to the rules of an operator (`Rule.takes`)."""
+        """Add the accepted element types of inputs to the rules of an operator (`Rule.takes`)."""
         rules = self._rules[domain, op_type]
         rules[:] = [replace(rule, takes=takes) for rule in rules]
 
     def lookup(self, domain: str, op_type: str, version: int) -> Rule | None:
-        """The rule for an operator at an opset version, or None. Exact ranges come first, then the highest
+        """Return the rule for an operator at an opset version, or None. Exact ranges come first, then the highest
         `since`.
         """
         if self.supply is not None:
@@ -210,7 +215,7 @@ class Rules:
         return best or (self.parent.lookup(domain, op_type, version) if self.parent else None)
 
     def sought(self, domain: str, op_type: str, version: int) -> Rule | None:
-        """The rule for an operator that nothing else knows, from installed plugins; None if there is none."""
+        """Return the rule for an operator that nothing else knows, from installed plugins; None if there is none."""
         root = self
         while root.parent is not None:
             root = root.parent
@@ -219,7 +224,7 @@ class Rules:
         return self.lookup(domain, op_type, version)
 
     def over(self, base: Rules) -> Rules:
-        """A copy of these rules with `base` as the last fallback."""
+        """Return a copy of these rules with `base` as the last fallback."""
         if self is base:
             return self
         below = base if self.parent is None else self.parent.over(base)
@@ -237,10 +242,10 @@ def _rank(rule: Rule) -> tuple[bool, int]:
 
 
 def canonical(domain: str) -> str:
-    """The domain as rules name it (``ai.onnx`` is empty)."""
+    """Return the domain as rules name it (``ai.onnx`` is empty)."""
     return "" if domain == "ai.onnx" else domain
 
 
 def in_standard(domain: str) -> bool:
-    """True if the domain is one of the ONNX standard."""
+    """Return True if the domain is one of the ONNX standard."""
     return not domain or domain == "ai.onnx" or domain.startswith("ai.onnx.")

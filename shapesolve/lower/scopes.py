@@ -35,7 +35,7 @@ from .rule import Rule
 
 
 class Operators:
-    """The operators that a model can use: those of a registry and its own functions."""
+    """Operators available to a model: a registry's and the model's own functions."""
 
     def __init__(self, model: Model, registry: Rules, semantics: Semantics) -> None:
         self.functions, self.registry, self.semantics = model.functions, registry, semantics
@@ -43,7 +43,7 @@ class Operators:
         self._fitting: set[Any] = set()  # nodes that fit their operator, by key
 
     def rule(self, node: Node, opsets: Mapping[str, int]) -> Rule | None:
-        """The registered rule for a node; None for functions of the model and unknown operators."""
+        """Return the registered rule for a node; None for functions of the model and unknown operators."""
         key = (id(opsets), node.domain, node.op_type)
         if key in self._rules:
             return self._rules[key]
@@ -62,10 +62,10 @@ class Operators:
         return rule
 
     def read_as_data(self, nodes: Iterable[Node], opsets: Mapping[str, int]) -> set[str]:
-        """Tensors whose elements can affect sizes, by the rules of these nodes. Rules read them, or make of them what
-        is read (`nodes` in order).
+        """Return the tensors whose elements can affect sizes, by the rules of these nodes (`nodes` in order).
 
-        What runs graphs or has a body may read all that it gets.
+        Rules read them, or compute the elements that others read. Nodes with subgraphs or a body may read all their
+        inputs.
         """
         read: set[str] = set()
         for node in reversed(tuple(nodes)):
@@ -80,18 +80,18 @@ class Operators:
         return read
 
     def is_unknown(self, node: Node, opsets: Mapping[str, int]) -> bool:
-        """True if the operator is neither registered nor defined by the model."""
+        """Return True if the operator is neither registered nor defined by the model."""
         return self.rule(node, opsets) is None and not self.is_local(node)
 
     def is_local(self, node: Node) -> bool:
-        """True if the operator is a function of the model."""
+        """Return True if the operator is a function of the model."""
         functions = self.functions
         return bool(functions) and any(k[0] == node.domain and k[1] == node.op_type for k in functions)
 
     def misfit(self, node: Node, names: tuple[str, ...], version: int, rule: Rule | None) -> str | None:
-        """Message on wrong numbers of inputs or outputs, or wrong attributes; None where the node fits.
+        """Return a message on wrong numbers of inputs or outputs, or wrong attributes; None if the node is valid.
 
-        `names` are its inputs, without those that the caller of the function around it left out.
+        `names` are its inputs, without those that the enclosing function's caller omitted.
         """
         key = (node.key, version) if names is node.inputs and node.key is not None else None
         if key in self._fitting:
@@ -111,7 +111,7 @@ class Settled:
         self.decide, self.contradiction = facts.decide, facts.contradiction
 
     def introduce(self, name: str) -> None:
-        """Ignored: the symbol exists in the trial only."""
+        """Do nothing: the symbol exists only in the trial."""
 
     def assume(self, cond: Cond, cause: int) -> bool:
         """Ignored: the condition is not learned."""
@@ -147,16 +147,16 @@ class Scopes(Statements):
         self.model, self.registry = model, registry
         self.semantics = semantics
         self.operators = Operators(model, registry, semantics)
-        self.standard: Standard | None = None  # what onnx's own inference knows, once somebody asked
+        self.standard: Standard | None = None  # result of onnx's own inference, computed at first use
         written = len(model.graph.nodes) + sum(len(f.nodes) for f in model.functions.values())
         self.expandable = MAX_EXPANDED + 20 * written  # nodes of function bodies that may still be lowered
         self.instead: Mapping[
             str, tuple[Elem, ...] | OtherShape
-        ] = {}  # elements of stored tensors, in place of their own
+        ] = {}  # elements that replace those of initializers
         self.named_inputs: frozenset[str] = frozenset()  # the inputs of the main graph
         self.outside: dict[
             str, tuple[str, bool]
-        ] = {}  # small tensors in other files: the file, and whether it is there
+        ] = {}  # small external tensors: the file, and whether it exists
 
     # ------------------------------------------------------------------ tensors
 
@@ -204,16 +204,16 @@ class Scopes(Statements):
             return
         here = self.scope
         if scope is not here and (self.state.trials or scope.guard is not here.guard):
-            here.refined.add(name)  # true where this branch is taken
+            here.refined.add(name)  # true in this branch
             scope = here
         elif not self.state.trials:
             self.state.hints[scope.prefix + name] = shape
         scope.env[name] = self.interner.tensor(known.dtype, shape, known.value)
 
     def unknown_values(self, name: str, tensor: Tensor, n: int) -> tuple[Dim, ...]:
-        """Elements of a small integer tensor: computed ones, else new symbols, the same at every use.
+        """Return the elements of a small integer tensor: computed ones, or new symbols, the same at every use.
 
-        They are what the node computes that makes it, where it does so of few integers; else symbols.
+        They are computed if the producer derives them from a few integers.
         """
         scope = self._owner(name)
         learned = tensor if scope is None else scope.env[name]  # maybe since the node was read
@@ -233,7 +233,7 @@ class Scopes(Statements):
         return elems
 
     def computed(self, name: str, scope: Scope) -> tuple[Elem, ...] | None:
-        """Elements of a tensor as its node computes them from symbols; None if unknown."""
+        """Return the elements of a tensor as its node computes them from symbols; None if unknown."""
         return None
 
     def unknown_truth(self, name: str, tensor: Tensor | None) -> Cond:
@@ -247,7 +247,7 @@ class Scopes(Statements):
         return cond
 
     def replaced(self, full: str, tensor: Tensor) -> Tensor:
-        """A stored tensor with the elements or shape that a trial assumes instead of its own."""
+        """Return an initializer with the elements or shape that a trial assumes for it."""
         given = self.instead.get(full)
         if given is None or tensor.shape is None:
             return tensor
@@ -292,7 +292,7 @@ class Scopes(Statements):
         return inner
 
     def body(self, graph: Graph, scope: Scope) -> Body:
-        """The nodes of `graph` as a body to lower in `scope`."""
+        """Return the nodes of `graph` as a body to lower in `scope`."""
         declared_inputs = dict(graph.inputs) if graph.overridable else {}
         read = self.operators.read_as_data(graph.nodes, scope.opsets) if graph.overridable else set()
         for name, stored in graph.initializers.items():
@@ -322,5 +322,5 @@ class Scopes(Statements):
 
 
 def _element(i: int, name: str, tensor: Tensor) -> str:
-    """Name of an element of a tensor in messages."""
+    """Return the name of an element of a tensor in messages."""
     return name if tensor.shape is not None and not tensor.shape else f"element {i} of {name}"

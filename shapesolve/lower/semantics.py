@@ -33,7 +33,7 @@ DIFFERENCES: dict[str, Difference] = {
     "pool-dilated-same": Difference(
         "MaxPool, LpPool",
         "SAME_UPPER and SAME_LOWER give ceil(size / stride) elements",
-        "the padding is worked out without the dilations, so that a dilated window gives fewer",
+        "the padding ignores the dilations, so a dilated window gives fewer",
     ),
     "conv-dilated-same": Difference(
         "Conv, ConvInteger, QLinearConv, FusedConv",
@@ -43,7 +43,7 @@ DIFFERENCES: dict[str, Difference] = {
     "unpool-output-shape": Difference(
         "MaxUnpool",
         "output_shape has room for the unpooled tensor on each axis",
-        "its axes 0 and 1 must be those of the first input; of the other axes only the number of elements must suffice",
+        "axes 0 and 1 must equal the first input's; the other axes only need enough elements in total",
     ),
     "slice-end": Difference(
         "Slice",
@@ -58,7 +58,7 @@ DIFFERENCES: dict[str, Difference] = {
     "gathernd-batch": Difference(
         "GatherND",
         "data and indices have the same batch sizes",
-        "the number of index tuples must be a multiple of the number of batches of data",
+        "the number of index tuples must be a multiple of data's batch size",
     ),
     "any-rank": Difference(
         "Compress, ConstantOfShape, Expand, GroupNormalization",
@@ -84,7 +84,7 @@ DIFFERENCES: dict[str, Difference] = {
     "gemm-vector": Difference(
         "Gemm, FusedGemm, QGemm",
         "the first operand is a matrix",
-        "a vector, of which that is not known when the model is loaded, is a matrix of one row, whatever transA says",
+        "a vector whose rank is unknown at load time is a matrix with one row, regardless of transA",
     ),
     "recurrent-attributes": Difference(
         "LSTM, GRU, RNN",
@@ -93,24 +93,24 @@ DIFFERENCES: dict[str, Difference] = {
     ),
     "quantized-rows": Difference(
         "MatMulInteger, QLinearMatMul, ConvInteger, QLinearConv",
-        "scales and zero points of the first matrix may differ between its rows, those of ConvInteger's weight between filters",
-        "they must be scalars or hold one element",
+        "the first matrix may have scales and zero points per row, and ConvInteger's weight per filter",
+        "they must be scalars or have one element",
     ),
     "loss-labels": Difference(
         "NegativeLogLikelihoodLoss, SoftmaxCrossEntropyLoss",
         "the labels have the shape of the scores without the classes",
-        "sizes that are known when the model is loaded must be so; of others there must not be more labels than scores",
+        "only sizes known at load time are checked; otherwise there must not be more labels than scores",
     ),
     "declared-bodies": Difference(
         "If, Scan",
-        "a shape that a body declares of its tensors says nothing that a run would check",
-        "a node has the sizes of an output of its body, where the file tells all of them, and fails at others; a file is not"
-        " loaded with a branch whose nodes cannot run, though it is never taken",
+        "shapes declared in a body are not checked at run time",
+        "if the file gives all sizes of a body output, the node has these sizes and fails for others; a file does not load if"
+        " a branch cannot run, even one that is never taken",
     ),
     "attention-mask": Difference(
         "Attention, its mask",
-        "the last two axes of the mask broadcast to queries and keys; from opset 24 on it may end before the keys do",
-        "up to opset 24 they must be as long as the queries and the keys; from 25 on the mask may be of any length",
+        "the last two axes of the mask broadcast to queries and keys; since opset 24, the mask may be shorter than the keys",
+        "up to opset 24, they must equal the queries and keys; since opset 25, the mask may have any length",
     ),
     "fastgelu-body": Difference(
         "FastGelu (com.microsoft)",
@@ -118,7 +118,7 @@ DIFFERENCES: dict[str, Difference] = {
         "of other types than float it runs as its body, whose addition broadcasts",
     ),
     "gridsample-volumes": Difference(
-        "GridSample", "volumes (rank 5) are taken from opset 20 on", "volumes are taken at every opset"
+        "GridSample", "rank 5 (volumes) is supported since opset 20", "rank 5 is supported at every opset"
     ),
     "gridsample-cubic-volumes": Difference(
         "GridSample", "cubic interpolation works along any number of axes", "only images (rank 4) take it"
@@ -137,10 +137,10 @@ DIFFERENCES: dict[str, Difference] = {
     "local-functions": Difference(
         "functions of the model",
         "a function of the model is what its calls run",
-        "where there is a kernel for an operator of that name, the kernel runs",
+        "if an operator with that name has a kernel, the kernel runs",
     ),
     "split-parts": Difference(
-        "Split (from opset 18 on)",
+        "Split (since opset 18)",
         "either the sizes of the parts or their number must be given",
         "without both, the parts are equal, unless the standard's own inference knows the size of the axis",
     ),
@@ -153,8 +153,8 @@ DIFFERENCES: dict[str, Difference] = {
     "concat-empty": Difference(
         "Concat, ConcatFromSequence",
         "sizes on the other axes are equal",
-        "sizes of an input without elements are not looked at when the model is run; that is followed for inputs that are"
-        " known to be empty, others must agree",
+        "sizes of an empty input are not checked at run time; shapesolve follows this for inputs known to be empty,"
+        " and requires equal sizes otherwise",
     ),
     "einsum-empty": Difference(
         "Einsum",

@@ -1,24 +1,26 @@
-"""Signatures: rules of operators written as a pattern of named dims.
+"""Signatures: operator rules written as a pattern of named dims.
 
     signature("BatchNormalization", "N C *S, C, C, C, C -> N C *S")
     signature("DepthToSpace", "N C H W -> N C//(b*b) H*b W*b", b="blocksize", where="C % (b*b) == 0")
 
 Inputs and outputs are separated by commas, the dims of one by spaces. A dim is
 
-``N``            a variable: bound where it is first met, required to be equal wherever it is met again (one of several
-                 words, ``number_of_regions``, is printed as these);
-``4*H``          an expression: where a variable in it is not bound yet, it is bound by exact division;
+``N``            a variable: bound at its first use, and equal at every later use (one of several words,
+                 ``number_of_regions``, is printed as words);
+``4*H``          an expression: if a variable in it is not bound yet, it is bound by exact division;
 ``64``           a size;
 ``_``            any dim;
 ``*S``           any number of dims (at most one such group in an input); bound and compared like a variable;
-``~S``           a group that is broadcast: all inputs that name it broadcast together;
-``<S``           a group that broadcasts one way: it must expand to the group ``*S``, which stays what it is;
-``?``            alone: an input or output that is not described;
+``~S``           a group that is broadcast: all inputs with that group broadcast together;
+``<S``           a group that broadcasts one way: it must expand to the group ``*S``, which does not change;
+``?``            alone: an input or output without a description;
 ``[C]``          alone: an input of any rank with that number of elements, such as ``[1]``;
 
-An input marked ``...`` at its end repeats for all further inputs. A ``.`` alone is a scalar. Names given as keywords
-are bound before: to an attribute (``b="blocksize"``, or ``b="blocksize=1"`` with a default) or to a number. ``where``
-states conditions. The rank of an input without a group is required, so it also flows backwards.
+An input with ``...`` at its end repeats for all remaining inputs. A ``.`` alone is a scalar. Keyword names are bound
+first:
+to an attribute (``b="blocksize"``, or ``b="blocksize=1"`` with a default) or to a number. ``where`` adds conditions.
+The
+rank of an input without a group is required, so it also propagates backward.
 """
 
 from __future__ import annotations
@@ -64,9 +66,11 @@ class PatternTerm(NamedTuple):
 
 
 class Pattern(NamedTuple):
-    """The dims of one input or output in a signature. `anything` leaves them open; `repeats` covers all further inputs.
+    """Dims of one input or output in a signature.
 
-    Of an input whose rank is open, `numel` is the number of elements.
+    `anything` means any shape; `repeats` covers all remaining inputs. For an input of any rank, `numel` is the number
+    of
+    elements.
     """
 
     terms: tuple[PatternTerm, ...]
@@ -100,7 +104,7 @@ class Signature:
         return self._parsed
 
     def check(self) -> None:
-        """Raises `ValueError` if the signature's text is wrong."""
+        """Raise `ValueError` if the signature's text is wrong."""
         _ = self.parsed
 
     @property
@@ -116,11 +120,11 @@ class Signature:
         return "first" if groups[0].kind == "*" else ""
 
     def __call__(self, op: Op) -> list[Known | None]:
-        """Lowers a node: matches its inputs, requires what must agree, returns its outputs."""
+        """Lower a node: match its inputs, require equal dims, and return its outputs."""
         inputs, outputs, conditions = self.parsed
         match = _Match(op, self._given(op))
         if len(op.names) > len(inputs) and not (inputs and inputs[-1].repeats):
-            raise InvalidNode(f"{op.node.op_type} takes at most {len(inputs)} inputs, it has {len(op.names)}")
+            raise InvalidNode(f"{op.node.op_type} takes at most {len(inputs)} inputs, got {len(op.names)}")
         for i in range(op.n_in):
             if op.has(i):
                 match.input(i, inputs[min(i, len(inputs) - 1)])
@@ -198,7 +202,7 @@ class _Match:
         if group is None:
             group = len(pattern.terms)
         elif len(shape) < fixed:
-            raise InvalidNode(f"input {self.op.name_of(i)} needs rank {fixed} or more, it is {shape}")
+            raise InvalidNode(f"input {self.op.name_of(i)} must have rank {fixed} or more, got {shape}")
         else:
             self.bind_group(pattern.terms[group], i, group, shape[group : len(shape) - fixed + group])
         for k, term in enumerate(pattern.terms[:group]):
@@ -223,7 +227,7 @@ class _Match:
         bound, (j, start) = self.groups[name], self.group_at[name]
         if len(bound) != len(dims):
             raise InvalidNode(
-                f"the ranks of {self.op.name_of(j)} and {self.op.name_of(i)} do not fit: {bound} against {dims}"
+                f"{self.op.name_of(j)} and {self.op.name_of(i)} must have matching ranks, got {bound} and {dims}"
             )
         self.groups[name] = Shape(
             self.op.same(a, b, _agreement("", (j, start + k), (i, axis + k)), (j, start + k), (i, axis + k))
@@ -284,7 +288,7 @@ class _Match:
             self.op.require(cond.map_dims(Substitution(self.dims)), self.formula(cond), *places)
 
     def formula(self, cond: Cond) -> str:
-        """The reason for a condition of the signature, in words if it asks for multiples of a number."""
+        """Return the reason for a condition of the signature, in words if it requires multiples of a number."""
         here = cond.map_dims(Substitution({n: d for n, d in self.dims.items() if n not in self.at}))
         name = next(iter(here.free)) if len(here.free) == 1 else ""
         for atom in atoms_of(here) if name else ():
@@ -333,7 +337,7 @@ def _agreement(name: str, first: Place | None, second: Place) -> str:
         return f"{_place(second)} must be {words}"
     axes = f"axis {first[1]}" if first[0] == second[0] else _place(first)
     pair = f"{axes} and {_place(second)}"
-    return f"the {words} must agree: {pair}" if "_" in name else f"{pair} must agree"
+    return f"the {words} must be equal: {pair}" if "_" in name else f"{pair} must be equal"
 
 
 def _place(place: Place) -> str:

@@ -1,7 +1,6 @@
-"""Results of onnx's own shape inference, which onnxruntime uses when it loads a model. They are what onnxruntime knows
-of its tensors when it loads the file.
+"""Results of onnx's own shape inference, which onnxruntime uses when it loads a model.
 
-It runs once per walk, and only for the rare node that onnxruntime judges by what it knows.
+It runs once per walk, and only for the rare nodes that onnxruntime checks with inferred sizes.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _REFUSED = (RuntimeError, ValueError, onnx.shape_inference.InferenceError)
 
 
 def standard_size(op: Op, i: int, axis: int) -> int | None:
-    """The size of an axis of input `i` by onnx's own inference, or None.
+    """Return the size of an axis of input `i` by onnx's own inference, or None.
 
     Inside of functions, where tensors have other names when the model is loaded, what we know stands for it.
     """
@@ -40,19 +39,20 @@ def standard_size(op: Op, i: int, axis: int) -> int | None:
 
 
 def standard_rank(op: Op, i: int) -> int | None:
-    """The rank of input `i` by onnx's own inference, or None. Inside of functions and bodies it is taken not to."""
+    """Return the rank of input `i` by onnx's own inference, or None. It is assumed to give none in functions and bodies."""
     sizes = None if op.walk.scope.prefix else _asked_once(op.walk).sizes.get(op.names[i])
     return None if sizes is None else len(sizes)
 
 
 def standard_ranked(op: Op, i: int) -> bool:
-    """True if onnx's own inference finds the rank of output `i`. Inside of functions and bodies it is taken to."""
+    """Return True if onnx's own inference finds the rank of output `i`. Inside of functions and bodies it is taken to."""
     return bool(op.walk.scope.prefix) or not op.wants(i) or op.node.outputs[i] in _asked_once(op.walk).sizes
 
 
 def standard_room(walk: Scopes, full: str) -> tuple[int, ...] | None:
-    """The shape of a tensor in a subgraph by onnx's own inference, if all sizes are constant. None where it does not, or the
-    file is inconsistent.
+    """Return a subgraph tensor's shape by onnx's own inference if all sizes are constant.
+
+    None if some size is not, or the file is inconsistent.
     """
     sizes = _asked_once(walk).inside.get(full, (None,))
     return None if None in sizes else tuple([s for s in sizes if s is not None])
@@ -67,7 +67,7 @@ def stops_loading(walk: Scopes, node: Node) -> bool:
 
 
 def one_number(op: Op, i: int) -> None:
-    """Requires that input `i` has one element: of rank 0, or 1 if onnx's own inference does not look at it."""
+    """Require that input `i` has one element: of rank 0, or 1 if onnx's own inference does not look at it."""
     shape = op.shape(i)
     if shape is None:
         return
@@ -99,7 +99,7 @@ def newly_rejected(original: Model, changed: onnx.ModelProto) -> bool:
 
 
 def infer_standard(model: onnx.ModelProto) -> Standard:
-    """Runs onnx's inference on a model; subgraphs only if no declaration is contradicted."""
+    """Run onnx's inference on a model; subgraphs only if no declaration is contradicted."""
     proto, errors = _without_weights(model), ""
     try:
         found = onnx.shape_inference.infer_shapes(proto, strict_mode=True).graph
@@ -136,7 +136,7 @@ def _sizes(graph: onnx.GraphProto, prefix: str) -> Iterator[tuple[str, Sizes]]:
 
 
 def _without_weights(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """A copy of the model whose large initializers are inputs."""
+    """Return a copy of the model whose large initializers are inputs."""
     copy = onnx.ModelProto(ir_version=proto.ir_version)
     copy.opset_import.extend(proto.opset_import)
     copy.functions.extend(proto.functions)
@@ -159,7 +159,7 @@ def _without_weights(proto: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _give_constants(graph: onnx.GraphProto, around: Mapping[str, onnx.TensorProto]) -> None:
-    """Copies constants into the subgraphs that read them. Inference looks at their own only."""
+    """Copy constants into the subgraphs that read them, because inference sees only a subgraph's own constants."""
     read = {name for node in graph.node for name in node.input} - {t.name for t in graph.initializer}
     graph.initializer.extend([around[name] for name in sorted(read & around.keys())])
     known = {**around, **{t.name: t for t in graph.initializer}}

@@ -17,36 +17,36 @@ class LoweringState:
     """State of one lowering: log, symbols, tensors, notes.
 
     Attributes:
-        log: the stated conditions, in order.
-        clashes: contradictions.
-        opens: broadcasts whose two dims may be equal or not.
-        notes: remarks on nodes and tensors.
-        tensors: what is known of each tensor, by its full name.
-        producers: the node that makes each tensor, and the prefix of its scope.
-        memo: what nodes gave, by what they say and read.
-        overwritten: what a trial replaced in scopes around it, to be put back: (names, name, before).
-        trials: the number of trials inside each other; 0 for what counts.
-        usual: Conditions that usual inputs satisfy, in graph order (see `Op.usual`).
+        log: Recorded conditions, in order.
+        clashes: Contradictions.
+        opens: Broadcasts of two dims that may or may not be equal.
+        notes: Remarks on nodes and tensors.
+        tensors: Known value of each tensor, by its full name.
+        producers: Node that computes each tensor, and the prefix of its scope.
+        memo: Results of nodes, by operator, attributes, and inputs.
+        overwritten: Values that a trial replaced in enclosing scopes, to be restored: (names, name, before).
+        trials: Number of nested trials; 0 outside of trials.
+        usual: Conditions that typical inputs satisfy, in graph order (see `Op.usual`).
         caches: Names of sizes that a node extends and that may be 0 (see `Op.extends`).
-        poisoned: symbols of tensors that a contradiction made meaningless.
-        failed: nodes that cannot run, or follow from such.
-        made: the generated symbols.
-        reasons: what each generated symbol stands for.
-        unknown: generated sizes of what an unknown operator makes, or a node behind an input without a rank.
-        unnamed: symbols of input dims that have no name.
-        author: names that the author gives to such dims elsewhere.
-        taken: names that inputs or assumptions use.
-        opsets: versions of operators, by prefix of scope.
-        aliases: formal input of a body -> (name, prefix) outside.
-        hints: shapes of tensors whose rank only later nodes tell.
-        possible_ranks: of tensors whose rank sizes decide.
-        chosen: names of choices that depend on data.
-        named: names of expressions too large to carry, by guard.
-        trips: the number of trips of a loop, by the full name of its node.
-        undeclared: symbols of inputs that are declared without a rank.
-        believed: tensors whose rank is known only by what later nodes need.
-        varying: tensors whose rank is not the same in every run.
-        others: what is no tensor, read through the facts of a version.
+        poisoned: Symbols of tensors that a contradiction made meaningless.
+        failed: Nodes that cannot run, or depend on such nodes.
+        made: Generated symbols.
+        reasons: Meaning of each generated symbol.
+        unknown: Generated sizes of the outputs of an unknown operator, or of a node after an input of unknown rank.
+        unnamed: Symbols of unnamed input dims.
+        author: Names that the author gives to such dims elsewhere.
+        taken: Names used by inputs or assumptions.
+        opsets: Operator versions, by prefix of scope.
+        aliases: Formal input of a body -> (name, prefix) outside.
+        hints: Shapes of tensors whose rank only later nodes imply.
+        possible_ranks: Possible ranks of tensors whose rank depends on sizes.
+        chosen: Names of data-dependent choices.
+        named: Names of expressions too large to carry, by guard.
+        trips: Number of a loop's iterations, by its node's full name.
+        undeclared: Symbols of inputs declared without a rank.
+        believed: Tensors whose rank is known only from later nodes.
+        varying: Tensors whose rank differs between runs.
+        others: Values other than tensors, simplified by the facts of a version.
     """
 
     def __init__(self) -> None:
@@ -82,8 +82,9 @@ class LoweringState:
         self.others: dict[Known, tuple[int, Known]] = {}
 
     def fork(self) -> LoweringState:
-        """A copy of the state, for a trial. Nothing is stated and it has no tensor of its own yet; names and what is
-        known of them are copied.
+        """Return a copy of the state for a trial, with no conditions and no tensors of its own yet.
+
+        Names and known facts about them are copied.
         """
         other = LoweringState()
         other.trials = self.trials + 1

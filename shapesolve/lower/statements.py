@@ -1,5 +1,5 @@
 # compiled: see CONTRIBUTING.md
-"""Log of one lowering: stated conditions, new symbols, contradictions, remarks."""
+"""Log of one lowering: recorded conditions, new symbols, contradictions, remarks."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ TRUTH = "truth of "
 
 
 class Statements:
-    """Log of one lowering: each stated condition is recorded and added to the facts."""
+    """Log of one lowering: each condition is recorded and added to the facts."""
 
     def __init__(self, facts: FactStore, scope: Scope, *, equal: bool = False) -> None:
         self.facts, self.scope, self.equal = facts, scope, equal
         self.state = LoweringState()
         self.granted = True  # may what is only declared be assumed?
         self.interner = Interner()
-        #: declared expressions that are taken for names, and the symbols that they stand for
+        #: declared expressions treated as names, and their symbols
         self.opaque: dict[Dim, Dim | None] = {}
         self._names = dict.fromkeys(PREFIXES, 0)
-        self.of_inputs: set[str] = set()  # names of the sizes of inputs: data decides none of them
+        self.of_inputs: set[str] = set()  # names of input sizes, which never depend on data
         self._reserved: set[str] = set()  # names that the file uses anywhere
-        self.words: frozenset[str] = frozenset()  # those that stand for a size of their own
+        self.words: frozenset[str] = frozenset()  # names that stand for a separate size
 
     # ------------------------------------------------------------------ names
 
@@ -45,12 +45,12 @@ class Statements:
         self._reserved.update(names)
 
     def take(self, names: Iterable[str]) -> None:
-        """Registers the names of input dims, which generated symbols must not have."""
+        """Register the names of input dims, which generated symbols must not have."""
         self.of_inputs.update(names)
         self.state.taken.update(self.of_inputs)
 
     def is_taken(self, declared: Dim) -> bool:
-        """True if all names in a declared size are known already."""
+        """Return True if all names in a declared size are known already."""
         return declared.free <= self.state.taken
 
     def fresh(self, what: str, kind: Kind = "size") -> Dim:
@@ -77,7 +77,7 @@ class Statements:
         return " and ".join(texts) + (f" ({', '.join(named)})" if named else "")
 
     def _truth_text(self, cond: Cond) -> str:
-        """Text of the condition that a boolean is true or false; empty for any other condition."""
+        """Return the text of the condition that a boolean is true or false; empty for any other condition."""
         found = cond.solved() if cond.kind in ("==", "!=") else None
         reason = "" if found is None else self.state.reasons.get(found[0], "")
         if found is None or found[1] is not ONE or not reason.startswith(TRUTH):
@@ -87,14 +87,15 @@ class Statements:
     # ------------------------------------------------------------------ conditions
 
     def given(self, cond: Cond) -> None:
-        """States a condition of the user."""
-        self.state.log.append(Entry(cond, "user", None, "", "stated by the user", (), TRUE))
+        """Record a condition of the user."""
+        self.state.log.append(Entry(cond, "user", None, "", "given by the user", (), TRUE))
         if not self.facts.assume(cond, len(self.state.log) - 1):
             self._clash_of(len(self.state.log) - 1, cond)
 
     def declare_size(self, size: Dim, what: str) -> None:
-        """States that an input's declared size is not negative. It is declared as an expression that could be; inputs are
-        accepted where it is not.
+        """Record that an input's declared size is not negative.
+
+        The declared expression could be negative; only inputs for which it is not are accepted.
         """
         self.state.log.append(
             Entry(ge(size, 0), "requirement", None, "", f"{what} is declared as {size}", (), TRUE)
@@ -103,7 +104,7 @@ class Statements:
             self._clash_of(len(self.state.log) - 1, ge(size, 0))
 
     def require(self, cond: Cond, why: str, places: tuple[Place, ...], node: Node, scope: Scope) -> None:
-        """States a requirement of a node."""
+        """Record a requirement of a node."""
         if not self.state.poisoned.isdisjoint(cond.free):
             return
         guard = scope.guard
@@ -117,7 +118,7 @@ class Statements:
             self._clash_of(index, cond)
 
     def say_size(self, d: Dim, node: Node) -> None:
-        """States that a size is not negative, unless its expression shows that."""
+        """Record that a size is not negative, unless its expression shows that."""
         cond = ge(d, 0)
         if self.facts.decide(cond) is None:
             self.require(cond, "a size is not negative", (), node, self.scope)
@@ -128,8 +129,9 @@ class Statements:
         self.state.clashes.append(Clash(index, entry.why, entry.node, entry.prefix, causes))
 
     def clash(self, message: str, node: Node | None, scope: Scope, *, loads: bool = True) -> None:
-        """States that a node cannot run, whatever the sizes are. With `loads` false the model fails even where it is not
-        reached.
+        """Record that a node cannot run for any sizes.
+
+        With `loads` false, the model fails even if the node is not reached.
         """
         if scope.guard.is_true or node is None or not loads:
             self.state.clashes.append(Clash(None, message, node, scope.prefix, frozenset(), loads))
@@ -139,17 +141,17 @@ class Statements:
     def define(
         self, cond: Cond, why: str, node: Node | None, role: Role = "definition", *, everywhere: bool = False
     ) -> None:
-        """States a definition or an assumption; `everywhere`: also outside the current branch."""
+        """Record a definition or an assumption; `everywhere`: also outside the current branch."""
         if cond.is_true:
             return
         guard = self.scope.guard
         if everywhere or (len(cond.free) == 1 and not cond.free.isdisjoint(self.state.reasons)):
-            guard = TRUE  # a new name, or a bound of a symbol of ours by a number, binds nobody else
+            guard = TRUE  # a new name, or a numeric bound of a generated symbol, restricts nothing else
         self.state.log.append(Entry(cond, role, node, self.scope.prefix, why, (), guard))
         self.facts.assume(cond if guard.is_true else any_of((~guard, cond)), len(self.state.log) - 1)
 
     def follows_from_failure(self, node: Node, inputs: Seq[Known | None], scope: Scope) -> bool:
-        """True if a node reads something meaningless, as a node before it cannot run."""
+        """Return True if a node reads something meaningless, as a node before it cannot run."""
         read = [
             (name, known)
             for name, known in zip(node.inputs, inputs, strict=True)
@@ -166,7 +168,7 @@ class Statements:
     def spread(
         self, node: Node, inputs: Seq[Known | None], outputs: Iterable[Known | None], scope: Scope
     ) -> None:
-        """Marks unknown outputs of a node as meaningless if an input is meaningless."""
+        """Mark unknown outputs of a node as meaningless if an input is meaningless."""
         if self.follows_from_failure(node, inputs, scope):
             self.spoil(node, inputs, outputs, scope)
 
@@ -187,14 +189,15 @@ class Statements:
                 scope.meaningless.add(name)
 
     def note(self, kind: str, message: str, node: Node | None, scope: Scope, subject: str = "") -> None:
-        """Records a remark about a node, or about the tensor `subject`."""
+        """Record a remark about a node, or about the tensor `subject`."""
         self.state.notes.append(Note(kind, message, node, scope.prefix, subject))
 
     def declare(self, inferred: Dim, declared: Dim, tensor: str, axis: int, node: Node, scope: Scope) -> None:
-        """States the declared size of an output's axis, next to the inferred one.
+        """Record the declared size of an output's axis, next to the inferred one.
 
-        A new name becomes the name of a generated size. What is not known for want of knowledge (`unknown`) is taken to be
-        as declared, which is an assumption; anything else is kept to be checked.
+        A new name becomes the name of a generated size. A size that is unknown for lack of knowledge (`unknown`) is
+        assumed to be as
+        declared; any other declaration is recorded for checking.
         """
         cond, what = eq(inferred, declared), f"{tensor}[{axis}]"
         name, why = declared.name, f"{what} is declared as {declared}"
@@ -219,13 +222,14 @@ class Statements:
         place = len(node.inputs) + node.outputs.index(tensor), axis
         self.state.log.append(Entry(cond, "declared", node, scope.prefix, why, (place,), scope.guard))
         if self.facts.cond(cond).is_false:
-            self.note("declared", f"{why}, but it is {inferred}", node, scope)
+            self.note("declared", f"{why}, but its size is {inferred}", node, scope)
 
     def take_equal(self, a: Dim, b: Dim, node: Node) -> bool:
-        """Assumes that two sizes are equal in the mode ``broadcast="equal"``; False in other modes.
+        """Assume that two sizes are equal in the mode ``broadcast="equal"``; return False in other modes.
 
-        Not where data decides whether the node runs: the sizes behind it would rest on what holds there only. Nor where
-        it is only tried, as the body of a loop without trips is.
+        Nothing is assumed if input data determines whether the node runs, because later sizes would depend on an
+        assumption made
+        only there, nor in trials, such as the body of a loop without iterations.
         """
         if not self.equal or self.state.trials or not self.scope.guard.is_true:
             return False

@@ -1,7 +1,5 @@
 # compiled: see CONTRIBUTING.md
-"""Known values: what lowering knows of a tensor, sequence, optional or map. A tensor has type, shape and data; else it
-is a sequence, optional or map.
-"""
+"""Known values: what lowering knows of a tensor (type, shape, and data), sequence, optional, or map."""
 
 from __future__ import annotations
 
@@ -11,7 +9,7 @@ from ..expr import Cond, Dim, Shape, symbol
 from .limits import MAX_RANK
 from .values import INT_TYPES, Value
 
-#: a size without a name, or that differs between the elements of a sequence: each element gets a symbol of its own for it
+#: an unnamed size, or a size that differs between the elements of a sequence: each element gets a separate symbol
 OPEN = symbol("?", made=True)
 
 _NO_NAMES: frozenset[str] = frozenset()
@@ -26,9 +24,9 @@ class Tensor:
     __slots__ = ("as_of", "dtype", "now", "seen", "shape", "value")
 
     seen: frozenset[str] | None
-    """`free`, once somebody has asked for it."""
+    """`free`, once computed."""
     now: Tensor | None
-    """The tensor read through the facts, as they were with version `as_of`; None where they change nothing."""
+    """Tensor simplified by the facts of version `as_of`, or None if they change nothing."""
     as_of: int
 
     def __init__(self, dtype: int = 0, shape: Shape | None = None, value: Value | None = None) -> None:
@@ -111,7 +109,7 @@ KINDS = (Tensor, Sequence, Optional, Map)
 
 
 def is_settled(known: Known | None) -> bool:
-    """True if rank, and elements of a small integer tensor, are known, so that nothing else can follow."""
+    """Return True if rank, and elements of a small integer tensor, are known, so that nothing else can follow."""
     if not isinstance(known, Tensor) or known.shape is None:
         return False
     if known.dtype not in INT_TYPES or len(known.shape) > 1:
@@ -130,7 +128,7 @@ class Interner:
         self._stored: dict[tuple[int, tuple[int, ...]], Tensor] = {}
 
     def tensor(self, dtype: int, shape: Shape | None, value: Value | None = None) -> Tensor:
-        """The interned tensor with this content."""
+        """Return the interned tensor with this content."""
         key = (dtype, value, None) if shape is None else (dtype, value, *map(id, shape))
         found = self._tensors.get(key)
         if found is None:
@@ -138,7 +136,7 @@ class Interner:
         return found
 
     def stored(self, dtype: int, dims: tuple[int, ...], value: Value | None) -> Tensor:
-        """The interned tensor of stored data."""
+        """Return the interned tensor of stored data."""
         if len(dims) > MAX_RANK:
             return self.tensor(dtype, None)
         found = self._stored.get((dtype, dims))

@@ -67,11 +67,11 @@ class Value:
     source: Constant | None
     #: is each bound some element (unless the tensor is empty)? only then can it be required to fit
     reached: bool
-    #: of a value known by bounds only: bounds for each index of the last axis, where they are known apart
+    #: bounds for each index of the last axis, if these are known, for a value known only by bounds
     parts: tuple[Value, ...] | None
     _bounds: tuple[Dim | None, Dim | None] | None
     _free: frozenset[str] | None
-    #: the value whose bounds these are, when nobody has asked for them yet
+    #: value with these bounds, if they are not computed yet
     _of: Value | None
 
     def __init__(
@@ -110,7 +110,9 @@ class Value:
 
     @classmethod
     def of(cls, array: Any) -> Value | None:
-        """The value with the elements of an object array or nested sequence. None when nothing is known or it is too large."""
+        """Return the value with the elements of an object array or nested sequence; None if all are unknown or it is too
+        large.
+        """
         a = array if isinstance(array, np.ndarray) else np.array(array, dtype=object)
         if a.size > MAX_ELEMENTS:
             return cls._bounded(a.reshape(-1).tolist())
@@ -118,33 +120,33 @@ class Value:
 
     @classmethod
     def known(cls, shape: tuple[int, ...], elems: tuple[Elem, ...]) -> Value | None:
-        """The value with these elements; None if all are unknown or they are too many floats."""
+        """Return the value with these elements; None if all are unknown or they are too many floats."""
         if len(elems) > MAX_FLOATS and type(elems[0]) is float:
             return None
         return cls(shape, elems) if not elems or any(e is not None for e in elems) else None
 
     @classmethod
     def vector(cls, elems: Iterable[Elem]) -> Value | None:
-        """A value of rank 1."""
+        """Return a value of rank 1."""
         elems = tuple(elems)
         return cls._bounded(elems) if len(elems) > MAX_ELEMENTS else cls.known((len(elems),), elems)
 
     @classmethod
     def _bounded(cls, elems: Seq[Elem]) -> Value | None:
-        """Bounds of integer elements, for tensors with too many to keep."""
+        """Return the bounds of integer elements, for tensors with too many to keep."""
         dims = [e for e in elems if isinstance(e, Dim)]
         return span(dims, dims, True) if len(dims) == len(elems) else None
 
     @classmethod
     def scalar(cls, elem: Elem) -> Value | None:
-        """A value of rank 0."""
+        """Return a value of rank 0."""
         return None if elem is None else cls((), (elem,))
 
     @classmethod
     def between(
         cls, lo: Dim | None, hi: Dim | None, *, reached: bool = False, parts: tuple[Value, ...] | None = None
     ) -> Value | None:
-        """A value of unknown integer elements in ``[lo, hi]`` (`reached`: both ends occur)."""
+        """Return a value of unknown integer elements in ``[lo, hi]`` (`reached`: both ends occur)."""
         return None if lo is None and hi is None else cls(None, None, (lo, hi), None, reached, parts)
 
     @property
@@ -158,14 +160,14 @@ class Value:
         return self._loosened()
 
     def _loosened(self) -> Value:
-        """Bounds of these elements, computed on demand."""
+        """Return the bounds of these elements, computed on demand."""
         value = Value(None, None)
         value._of, value._hash = self, hash((value._hash, self._hash))
         return value
 
     @classmethod
     def stored(cls, constant_: Constant) -> Value | None:
-        """The value of a stored tensor; the data of a large one is read on demand."""
+        """Return the value of a stored tensor; the data of a large one is read on demand."""
         if constant_.numel <= (MAX_FLOATS if constant_.dtype in FLOAT_TYPES else MAX_ELEMENTS):
             elems = _stored_elements(constant_)
             if elems is None:
@@ -222,7 +224,7 @@ class Value:
 
     @property
     def concrete(self) -> list[Any] | None:
-        """All elements as Python numbers (flat) when every one is known, else None."""
+        """Return all elements as Python numbers (flat) if every one is known, or None."""
         if self.elems is None:
             return None
         out: list[Any] = []
@@ -238,8 +240,9 @@ class Value:
         return out
 
     def components(self, count: int) -> tuple[Value | None, ...] | None:
-        """Splits the value along the last axis, of size `count`: one value for each index. None where they are not
-        known apart.
+        """Split the value along the last axis, of size `count`, into one value per index.
+
+        None if the values per index are unknown.
         """
         if self.parts is not None:
             return self.parts if len(self.parts) == count else None
@@ -256,7 +259,7 @@ class Value:
         )
 
     def map(self, change: Callable[[Elem], Elem]) -> Value | None:
-        """The value with `change` applied to each known element."""
+        """Return the value with `change` applied to each known element."""
         if self.elems is None:
             return None
         new = tuple(change(e) for e in self.elems)
@@ -265,7 +268,7 @@ class Value:
         return None if new and all(e is None for e in new) else Value(self.shape, new)
 
     def resolve(self, dim: Callable[[Dim], Dim]) -> Value:
-        """The value with `dim` applied to every dim in it."""
+        """Return the value with `dim` applied to every dim in it."""
         if self.source is not None:
             return self
         if self._of is not None:
@@ -295,7 +298,7 @@ class Value:
 
 
 def span(lows: Iterable[Dim | None], highs: Iterable[Dim | None], reached: bool) -> Value | None:
-    """A value with bounds around all of these bounds; constant ones if there are many."""
+    """Return a value with bounds around all of these bounds; constant ones if there are many."""
     low, high = _ends(lows, min), _ends(highs, max)
     few = all(sum(d is not None and bool(d.terms) for d in side) <= MAX_EXTREMES for side in (low, high))
     least = [d if d is None or few else _number(d.bounds()[0]) for d in low]
@@ -307,7 +310,7 @@ def span(lows: Iterable[Dim | None], highs: Iterable[Dim | None], reached: bool)
 
 
 def _ends(dims: Iterable[Dim | None], pick: Callable[[int, int], int]) -> list[Dim | None]:
-    """The candidates for the least (or greatest) of the dims: of ``n``, ``n + 1`` only one. one."""
+    """Return the candidates for the minimum (or maximum) of the dims: only one of ``n`` and ``n + 1``."""
     found: dict[Any, Dim | None] = {}
     for d in dims:
         terms = None if d is None else d.terms
@@ -322,7 +325,6 @@ def _number(bound: int | None) -> Dim | None:
 
 
 _NO_NAMES: frozenset[str] = frozenset()
-#: most distinct elements, some of them symbolic, whose least and greatest are written down
 FLOAT_TYPES = frozenset((1, 10, 11, 16))  # TensorProto float, float16, double, bfloat16
 INT_TYPES = frozenset((2, 3, 4, 5, 6, 7, 12, 13))  # TensorProto uint8 .. uint64
 
@@ -338,7 +340,7 @@ def _stored_elements(stored: Constant) -> tuple[Elem, ...] | None:
 
 
 def elements_of(a: NDArray[Any]) -> tuple[Elem, ...] | None:
-    """Elements of a numpy array; None for unsupported types."""
+    """Return the elements of a numpy array; None for unsupported types."""
     kind = a.dtype.kind
     flat = a.reshape(-1).tolist()
     if kind in "iu":
@@ -353,5 +355,5 @@ def elements_of(a: NDArray[Any]) -> tuple[Elem, ...] | None:
 
 
 def numel(shape: Iterable[int]) -> int:
-    """Number of elements of a concrete shape."""
+    """Return the number of elements of a concrete shape."""
     return prod(shape)

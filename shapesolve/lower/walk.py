@@ -27,12 +27,12 @@ from .values import INT_TYPES, Elem
 
 
 class Call:
-    """A node that is being lowered, with the state before; `steps` runs its subgraphs.
+    """Node being lowered, with the state before; `steps` runs its subgraphs.
 
     Attributes:
-        key: what the result is remembered by, or None.
-        version: that of the facts.
-        outputs: what is known of the outputs where the rule stopped.
+        key: Key of the cached result, or None.
+        version: Version of the facts.
+        outputs: Known values of the outputs when the rule stopped.
     """
 
     __slots__ = ("clashes", "fits", "key", "op", "outputs", "scope", "steps", "version")
@@ -60,7 +60,7 @@ class Walk(Scopes):
         super().__init__(model, registry, facts, equal=equal, semantics=semantics)
         self.progress = None if watch is None else watch.progress
         self.observe = None if watch is None else watch.observe
-        self._depth = 0  # of nodes in a row whose integers are computed
+        self._depth = 0  # number of consecutive nodes whose integers are computed
 
     # ------------------------------------------------------------------ walking
 
@@ -74,11 +74,11 @@ class Walk(Scopes):
         self._lower_body(self.body(self.model.graph, scope))
 
     def lower(self, node: Node) -> None:
-        """Lowers one more node of the main graph, after `run`."""
+        """Lower one more node of the main graph, after `run`."""
         self._lower_body(Body((node,), self.scope))
 
     def _lower_body(self, body: Body) -> None:
-        """Lowers a body and the bodies nested in it, with an explicit stack. Python's stack is the host's."""
+        """Lower a body and the bodies nested in it, with an explicit stack. Python's stack is the host's."""
         around: list[tuple[Body, Call]] = []
         outer, error = self.scope, None
         while True:
@@ -111,7 +111,7 @@ class Walk(Scopes):
                 error = None  # it holds this frame
 
     def _next_call(self, body: Body) -> Call | None:
-        """Lowers nodes in order up to one that runs subgraphs; None when all are lowered."""
+        """Lower nodes in order up to one that runs subgraphs; None when all are lowered."""
         nodes, scope = body.nodes, body.scope
         total = len(nodes) if scope.parent is None else 0
         for i in range(body.at, len(nodes)):
@@ -131,7 +131,7 @@ class Walk(Scopes):
         return None
 
     def _resume(self, call: Call, error: BaseException | None) -> Body | None:
-        """The next subgraph that a node runs; None after the last."""
+        """Return the next subgraph that a node runs; None after the last."""
         outputs: Any = ()
         steps: Any = call.steps
         try:
@@ -156,7 +156,7 @@ class Walk(Scopes):
             )
 
     def _lower(self, node: Node, scope: Scope) -> Call | None:
-        """Lowers one node; returns the call if it has subgraphs to run."""
+        """Lower one node; returns the call if it has subgraphs to run."""
         env, version = scope.env, self.facts.version
         given: list[Known | None] = []
         for name in node.inputs:
@@ -204,7 +204,7 @@ class Walk(Scopes):
         )
 
     def _still_holds(self, hit: LoweredNode) -> bool:
-        """True if the facts about the symbols of a cached result have not changed."""
+        """Return True if the facts about the symbols of a cached result have not changed."""
         changed = self.facts.changed
         for known in hit.inputs:
             if known is not None:
@@ -215,7 +215,7 @@ class Walk(Scopes):
         return True
 
     def _apply(self, node: Node, inputs: tuple[Known | None, ...], scope: Scope, key: Any) -> Call | None:
-        """Lowers a node by its rule; returns the call if it has subgraphs to run."""
+        """Lower a node by its rule; returns the call if it has subgraphs to run."""
         version = scope.opsets.get(node.domain, 1)
         rule = self.operators.rule(node, scope.opsets)
         op = Op(self, node, inputs, version, scope.attrs, rule)
@@ -276,13 +276,13 @@ class Walk(Scopes):
             return True
         if isinstance(error, (DimTooLarge, ZeroDivisionError)):
             if not (self.state.failed and self.follows_from_failure(node, call.op.inputs, scope)):
-                self.note("open", f"an expression could not be followed: {error}", node, scope)
+                self.note("open", f"unsupported expression: {error}", node, scope)
             call.op.pure = False
             call.outputs = inferred_by_schema(call.op)
             return True
         if isinstance(error, MemoryError):
             return False
-        if call.fits:  # else the rule may have relied on what its operator always has
+        if call.fits:  # otherwise the rule may have relied on inputs that its operator requires
             self._report_rule(call, f"raises {type(error).__name__}: {error}")
         return True
 
@@ -290,18 +290,18 @@ class Walk(Scopes):
         node, op = call.op.node, call.op
         domain = f"{node.domain}." if node.domain else ""
         problem = f"the rule of {domain}{node.op_type} {what}"[:500]
-        self.note("rule", f"{problem}: nothing is known of the outputs", node, call.scope)
+        self.note("rule", f"{problem}: its outputs are unknown", node, call.scope)
         op.pure = False
         op.requirements, op.ambiguous = [], []
 
     def _finish(self, call: Call, outputs: Any) -> None:
-        """Records the requirements and outputs of a node after its rule has run."""
+        """Record the requirements and outputs of a node after its rule has run."""
         op, scope = call.op, call.scope
         node = op.node
         done = self._as_tuple(outputs, node)
         odd = next((k for k in done if k is not None and not isinstance(k, KINDS)), None)
         if odd is not None:
-            self._report_rule(call, f"gives a {type(odd).__name__} where `op.out(shape)` is due")
+            self._report_rule(call, f"must return `op.out(shape)`, got {type(odd).__name__}")
             done = (None,) * len(node.outputs)
         for cond, why, places in op.requirements:
             self.require(cond, why, places, node, scope)
@@ -324,7 +324,7 @@ class Walk(Scopes):
         self._bind(node, done, scope)
 
     def probe(self, node: Node, inputs: Mapping[str, Known], prefix: str) -> dict[str, Known]:
-        """Outputs of a node for other inputs than its own, by name; nothing where it cannot run on them."""
+        """Return a node's outputs for other inputs, given by name; empty if it cannot run on them."""
         around = self.scope
         with rehearsal(self):
             self.scope = scope = Scope(prefix, self.state.opsets[prefix], dict(inputs))
@@ -337,7 +337,7 @@ class Walk(Scopes):
                 self.scope = around
 
     def computed(self, name: str, scope: Scope) -> tuple[Elem, ...] | None:
-        """Elements of a tensor as its node computes them from symbols; None if unknown."""
+        """Return the elements of a tensor as its node computes them from symbols; None if unknown."""
         node = self.state.producers.get(scope.prefix + name, (None, ""))[0]
         rule = None if node is None else self.operators.rule(node, scope.opsets)
         if node is None or rule is None or not rule.values or rule.bodies or rule.draws or rule.sizes:
@@ -398,7 +398,7 @@ class Walk(Scopes):
         return tuple(done)
 
     def _custom_dtype(self, op: Op, i: int) -> int:
-        """The element type of an output whose rule and schema have none. It is as declared, else that of the first input."""
+        """Return the element type of an output without one in rule and schema: as declared, or the first input's."""
         declared = self.scope.declared.get(op.node.outputs[i])
         if isinstance(declared, Tensor) and declared.dtype:
             op.pure = False

@@ -1,8 +1,9 @@
 """Declarations of an operator's operations and output memory (`Rule.work`).
 
-A multiply-accumulate (MAC) is one multiplication and the addition to a running sum: what products of matrices, convolutions,
-recurrent cells and attention are made of. All other arithmetic counts one operation per element and function, whatever the
-function is; moving, choosing and converting elements counts nothing. `docs/guides/cost.md` has the whole definition.
+A multiply-accumulate (MAC) is one multiplication and one addition to a running sum; matrix products, convolutions,
+recurrent
+cells, and attention are counted in MACs. All other arithmetic counts one operation per element and function, for any
+function; moving, selecting, and converting elements counts as zero. `docs/guides/cost.md` has the full definition.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from .op import Op
 from .rule import Operations as Operations
 from .rule import Work as Work
 
-#: shapes of a node's outputs, None where the rank is not known
+#: shapes of a node's outputs; None if the rank is unknown
 Outputs = Seq["Shape | None"]
 
 
@@ -30,8 +31,9 @@ VIEW = Work(_nothing, "view")
 
 
 def each(n: int = 1, *added: int) -> Work:
-    """`n` operations per element of the first output, which can reuse an input's memory. One more for each of the inputs
-    `added` that is there.
+    """Return work of `n` operations per element of the first output, which can reuse an input's memory.
+
+    Each present input in `added` adds one operation.
     """
     return Work(lambda op, outputs: per(outputs[0], n + sum(map(op.has, added))), "over")
 
@@ -52,8 +54,10 @@ def joins(extra: int = -1) -> Work:
 
 
 def slides(w: int = 1, bias: int | None = None, *added: str | int) -> Work:
-    """A convolution: one MAC per output element and element of a filter. These are input `w`; MACs that meet
-    padding are among them. One operation more per element for a bias, and for each input or attribute `added` that is there.
+    """Return the work of a convolution: one MAC per output element and filter element, including padding.
+
+    Input `w` holds the filters. A bias, and each present input or attribute in `added`, adds one operation per
+    element.
     """
 
     def count(op: Op, outputs: Outputs) -> Operations | None:
@@ -83,8 +87,9 @@ def spreads(w: int = 1, bias: int | None = None) -> Work:
 
 
 def product_of(columns: Callable[[Op], IntoDim | None], bias: int | None = None, *extra: str) -> Work:
-    """A matrix product: a MAC per element of the first output and `columns`. One operation more per element for a bias (input
-    `bias`) and for each of the attributes `extra` that is there.
+    """Return the work of a matrix product: a MAC per element of the first output and `columns`.
+
+    A bias (input `bias`) and each present attribute in `extra` add one operation per element.
     """
 
     def count(op: Op, outputs: Outputs) -> Operations | None:
@@ -98,7 +103,7 @@ def product_of(columns: Callable[[Op], IntoDim | None], bias: int | None = None,
 
 
 def last_of(i: int = 0) -> Callable[[Op], Dim | None]:
-    """A function of an `Op`: the last size of input `i`."""
+    """Return a function of an `Op`: the last size of input `i`."""
 
     def last(op: Op) -> Dim | None:
         shape = op.shape(i)
@@ -108,7 +113,7 @@ def last_of(i: int = 0) -> Callable[[Op], Dim | None]:
 
 
 def rows_of(i: int = 0) -> Callable[[Op], Dim | None]:
-    """A function of an `Op`: the second size of input `i`."""
+    """Return a function of an `Op`: the second size of input `i`."""
 
     def second(op: Op) -> Dim | None:
         shape = op.shape(i)
@@ -118,7 +123,7 @@ def rows_of(i: int = 0) -> Callable[[Op], Dim | None]:
 
 
 def number(name: str) -> Callable[[Op], int]:
-    """A function of an `Op`: an integer attribute."""
+    """Return a function of an `Op`: an integer attribute."""
     return lambda op: op.int_attr(name, None)
 
 
@@ -128,17 +133,17 @@ def per(shape: Shape | None, n: IntoDim) -> Operations | None:
 
 
 def attend(batch: Dim, heads: Dim, queries: Dim, keys: Dim, size: Dim, value_size: Dim) -> Operations:
-    """Operations of an attention: scores, softmax and weighted sum of values. The softmax takes 5 operations each, and one to
-    scale.
+    """Return the operations of an attention: scores, softmax (5 operations per score, and one to scale), and weighted
+    sum.
 
-    Nothing is left out for a causal mask: what it hides is computed by most kernels.
+    A causal mask saves nothing, because most kernels compute the masked scores too.
     """
     scores = product((batch, heads, queries, keys))
     return Operations(scores * (size + value_size), scores.scale(6))
 
 
 def taps(source: Shape | None, out: Shape | None, per_axis: int) -> Operations | None:
-    """An interpolation that reads `per_axis` elements along each axis whose size changes."""
+    """Return an interpolation that reads `per_axis` elements along each axis whose size changes."""
     if source is None or out is None or len(source) != len(out):
         return None
     axes = sum(a is not b for a, b in zip(source, out, strict=True))

@@ -5,13 +5,13 @@ from importlib import import_module
 from ..lower.registry import DEFAULT, Registry
 from ..lower.rule import Rules, in_standard
 
-#: modules that hold the declarations of what most models are made of, loaded when the first model is analyzed
+#: declarations for most models, loaded when the first model is analyzed
 _COMMON = (
     "elementwise", "reduction", "layout", "joining", "reshaping", "slicing", "indexing", "generators", "linear",
     "normalization",
 )  # fmt: skip
-#: those of the rest of the standard, loaded for the first model that has one of these operators; what a family is built
-#: on stands before it
+#: remaining standard operators, loaded for the first model that uses one; a family comes after the modules it builds
+#: on
 _SELDOM = {
     "selecting": "TopK NonZero Unique Compress",
     "convolution": "Conv ConvInteger QLinearConv ConvTranspose DeformConv AveragePool LpPool MaxPool MaxUnpool "
@@ -54,7 +54,6 @@ def _load(*families: str) -> None:
 
 
 def _supply(domain: str, op_type: str) -> None:
-    """Loads the built-in rules of an operator into the registry."""
     if not in_standard(domain):
         _load(*_BEYOND)
     if op_type in _FAMILY_OF:
@@ -69,13 +68,13 @@ def _seek() -> bool:
 
 
 def default_registry() -> Registry:
-    """The registry of all built-in operators."""
+    """Return the registry of all built-in operators."""
     _load(*_COMMON, *_SELDOM, *_BEYOND)
     return DEFAULT
 
 
 def with_built_in(registry: Rules | None) -> Rules:
-    """The user's rules with the built-in ones as fallback, loaded at lookup."""
+    """Return the user's rules with the built-in ones as fallback, loaded at lookup."""
     _load(*_COMMON)
     DEFAULT.supply, DEFAULT.seek = _supply, _seek
     return DEFAULT if registry is None else registry.over(DEFAULT)

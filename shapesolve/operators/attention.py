@@ -22,7 +22,7 @@ _causal_conv = Signature("N C L, C 1 K, C, N C K-1 -> N C L, N C K-1", ("K >= 1"
 @lower("CausalConvWithState", runtime=("no kernel",))
 def causal_conv_with_state(op: Op) -> list[Known | None]:
     if op.text_attr("activation", "none") not in ("none", "silu", "swish"):
-        raise MalformedNode(f"activation {op.attr('activation')!r} is none of none, silu, swish")
+        raise MalformedNode(f"activation {op.attr('activation')!r} must be 'none', 'silu', or 'swish'")
     return _causal_conv(op)
 
 
@@ -41,7 +41,7 @@ class Heads(NamedTuple):
 
 
 def heads_of(op: Op, i: int, shape: Shape, heads: int) -> Heads:
-    """Axes of input `i`, required to fit `heads`; raises `InvalidNode` at rank 3 without heads.
+    """Return the axes of input `i`, required to fit `heads`; raises `InvalidNode` at rank 3 without heads.
 
     It is ``[batch, heads, length, size]`` or ``[batch, length, heads*size]``.
     """
@@ -66,14 +66,14 @@ def per_head(op: Op, i: int, shape: Shape, heads: int) -> Dim:
 
 
 def share_heads(op: Op, q: Heads, k: Heads) -> None:
-    """Requires that the number of query heads is a multiple of the number of key heads."""
+    """Require that the number of query heads is a multiple of the number of key heads."""
     op.require(
         divides(k.heads, q.heads), "query heads must be a multiple of key heads", q.places[1], k.places[1]
     )
 
 
 def attention_work(op: Op, outputs: Outputs) -> Operations | None:
-    """Work of an attention; see `attend`."""
+    """Return the work of an attention; see `attend`."""
     shapes = [op.shape(i) for i in range(3)]
     if not all(s is not None and 3 <= len(s) <= 4 for s in shapes):
         return None
@@ -121,16 +121,16 @@ def _attention_axes(op: Op, outputs: Outputs) -> Links:
     axes=_attention_axes,
 )
 def attention(op: Op) -> list[Known]:
-    """Lowers Attention: output Y, then present keys and values, then the scores."""
+    """Lower Attention: output Y, then present keys and values, then the scores."""
     rank = next((r for r in (op.rank(0), op.rank(1), op.rank(2)) if r is not None), None)
     if rank is None:
         return [op.out(None) for _ in range(op.n_out)]
     if not 3 <= rank <= 4:
-        raise InvalidNode(f"query, key and value must have rank 3 or 4, not {rank}")
+        raise InvalidNode(f"query, key and value must have rank 3 or 4, got {rank}")
     shapes = [op.shape(i, rank) for i in range(3)]
     for name in ("left_window_size", "right_window_size"):
         if op.int_attr(name, -1) < -1:
-            raise MalformedNode(f"{name} must be -1 or not negative, it is {op.attr(name)}")
+            raise MalformedNode(f"{name} must be -1 or not negative, got {op.attr(name)}")
     kv_heads = op.int_attr("kv_num_heads", 0)
     q, k, v = (
         heads_of(op, i, s, kv_heads if i else op.int_attr("q_num_heads", 0))
@@ -157,7 +157,7 @@ def attention(op: Op) -> list[Known]:
 
 
 def _agree(op: Op, part: Part, why: str, first: Heads, *others: Heads) -> Dim:
-    """Requires that inputs agree in one size (batch, heads, length or size); returns it."""
+    """Require that inputs agree in one size (batch, heads, length or size); returns it."""
     at = _PARTS.index(part)
     size: Dim = getattr(first, part)
     for other in others:
@@ -166,22 +166,22 @@ def _agree(op: Op, part: Part, why: str, first: Heads, *others: Heads) -> Dim:
 
 
 def _past(op: Op, batch: Dim, heads: Dim, size: Dim, value_size: Dim) -> Dim | None:
-    """Length of the cached keys and values (past), which are required to fit; None without a past."""
+    """Return the length of the cached keys and values (past), which are required to fit; None without a past."""
     if op.has(4) != op.has(5):
         raise InvalidNode("past key and past value must be given together")
     if not op.has(4):
         return None
-    past = op.same_shapes((4, 5), "past key and past value must agree", skip=3)
+    past = op.same_shapes((4, 5), "past key and past value must have the same shape", skip=3)
     key, value = op.sized(4, 4), op.sized(5, 4)
     for i, shape, last in ((4, key, size), (5, value, value_size)):
         for axis, need in ((0, batch), (1, heads), (3, last)):
-            op.same(shape[axis], need, "the past must fit key and value", (i, axis))
+            op.same(shape[axis], need, "past must match key and value", (i, axis))
     return past[2] if past is not None and len(past) == 4 else key[2]
 
 
 def _mask(op: Op, scores: Shape) -> None:
-    """Requires that the mask broadcasts to the scores. From version 24 on it may end before the keys do (but see "attention-
-    mask").
+    """Require that the mask broadcasts to the scores. Since version 24 it may be shorter than the keys (see
+    "attention-mask").
     """
     mask = op.shape(3)
     if mask is None:
@@ -204,14 +204,14 @@ def _mask(op: Op, scores: Shape) -> None:
 
 
 def _padding(op: Op, batch: Dim, keys: Dim) -> None:
-    """Requires one number of unpadded keys per sample (input 6)."""
+    """Require one number of unpadded keys per sample (input 6)."""
     if not op.has(6):
         return
     if op.has(4):
         raise InvalidNode("nonpad_kv_seqlen cannot be used together with a past")
     counts = op.shape(6, 1)
     if counts is not None:
-        op.same(counts[0], batch, "nonpad_kv_seqlen needs one number per sample", (6, 0), (0, 0))
+        op.same(counts[0], batch, "nonpad_kv_seqlen must have one element per sample", (6, 0), (0, 0))
     known = op.value(6)
     lo, hi = known.bounds if known is not None and known.reached else (None, None)
     if lo is not None:
@@ -223,7 +223,7 @@ def _padding(op: Op, batch: Dim, keys: Dim) -> None:
 # https://onnx.ai/onnx/operators/onnx_aionnxpreview_FlexAttention.html
 @lower("FlexAttention", domain="ai.onnx.preview")
 def flex_attention(op: Op) -> Known:
-    """Lowers FlexAttention; its subgraphs must keep the shape of scores and probabilities."""
+    """Lower FlexAttention; its subgraphs must keep the shape of scores and probabilities."""
     shapes = [op.shape(i, 4) for i in range(3)]
     q, k, v = (heads_of(op, i, s, 0) for i, s in enumerate(shapes) if s is not None)
     batch = _agree(op, "batch", "query, key and value must have the same batch", q, k, v)
@@ -237,7 +237,7 @@ def flex_attention(op: Op) -> Known:
 # https://onnx.ai/onnx/operators/onnx__LinearAttention.html
 @lower("LinearAttention", runtime=("no kernel",))
 def linear_attention(op: Op) -> list[Known]:
-    """Lowers LinearAttention: the output, and the state ``[batch, heads, key size, value size]``."""
+    """Lower LinearAttention: the output, and the state ``[batch, heads, key size, value size]``."""
     _check_update_rule(op)
     kv_heads, q_heads = op.int_attr("kv_num_heads", 0), op.int_attr("q_num_heads", 0)
     shapes = [op.shape(i, 3) for i in range(3)]
@@ -247,7 +247,7 @@ def linear_attention(op: Op) -> list[Known]:
     length = _agree(op, "length", "query, key and value must have the same length", q, k, v)
     size = _agree(op, "size", "the heads of query and key must have the same size", q, k)
     state = Shape([batch, kv_heads, size, v.size])
-    state = _fits(op, 3, state, "the past state must fit keys and values")
+    state = _fits(op, 3, state, "past state must be [batch, kv_heads, key size, value size]")
     batch, size, value_size = state[0], state[2], state[3]
     for i in (4, 5):
         given = op.shape(i, 3) if op.has(i) else None
@@ -261,10 +261,10 @@ def linear_attention(op: Op) -> list[Known]:
 
 
 def _check_update_rule(op: Op) -> None:
-    """Checks that decay and beta (inputs 4 and 5) are given exactly where the update rule takes them."""
+    """Check that decay and beta (inputs 4 and 5) are given exactly where the update rule takes them."""
     rule = op.text_attr("update_rule", "gated_delta")
     if rule not in ("linear", "gated", "delta", "gated_delta"):
-        raise MalformedNode(f"update_rule {rule!r} is none of linear, gated, delta, gated_delta")
+        raise MalformedNode(f"update_rule {rule!r} must be 'linear', 'gated', 'delta', or 'gated_delta'")
     for i, name, word in ((4, "decay", "gated"), (5, "beta", "delta")):
         if op.has(i) != (word in rule):
             raise MalformedNode(
@@ -273,13 +273,13 @@ def _check_update_rule(op: Op) -> None:
 
 
 def _fits(op: Op, i: int, need: Shape, why: str) -> Shape:
-    """Requires that input `i`, if connected, has this shape; returns the shape, simplified."""
+    """Require that input `i`, if connected, has this shape; returns the shape, simplified."""
     given = op.shape(i, len(need)) if op.has(i) else None
     return need if given is None else Shape(op.same(d, need[k], why, (i, k)) for k, d in enumerate(given))
 
 
 def rotary_work(op: Op, outputs: Outputs) -> Operations | None:
-    """Work of a rotary embedding: two products and a sum per rotated element."""
+    """Return the work of a rotary embedding: two products and a sum per rotated element."""
     x, part = op.shape(0), op.int_attr("rotary_embedding_dim", 0)
     if x is None or not part:
         return per(x, 3)
@@ -306,12 +306,12 @@ def _rotary_axes(op: Op, outputs: Outputs) -> Links:
     axes=_rotary_axes,
 )
 def rotary_embedding(op: Op) -> Known:
-    """Lowers RotaryEmbedding: output like the input; each cache has one angle per rotated pair."""
+    """Lower RotaryEmbedding: output like the input; each cache has one angle per rotated pair."""
     x = op.shape(0)
     if x is None:
         return op.out(None)
     if not 3 <= len(x) <= 4:
-        raise InvalidNode(f"input {op.name_of(0)} must have rank 3 or 4, it is {x}")
+        raise InvalidNode(f"input {op.name_of(0)} must have rank 3 or 4, got {x}")
     heads = heads_of(op, 0, x, op.int_attr("num_heads", 0) if len(x) == 3 else 0)
     part = op.int_attr("rotary_embedding_dim", 0)
     if part:
@@ -319,20 +319,20 @@ def rotary_embedding(op: Op) -> Known:
     angles = floor_div(constant(part) if part else heads.size, constant(2))
     if not op.has(3):
         for i in (1, 2):
-            _fits(op, i, Shape([heads.batch, heads.length, angles]), "the caches need an angle per position")
+            _fits(op, i, Shape([heads.batch, heads.length, angles]), "expected one angle per position")
         return op.out(x)
     cache = op.sized(1, 2)
     op.shape(2, 2)
-    op.same_shapes((1, 2), "the caches of cosines and sines must agree")
+    op.same_shapes((1, 2), "the caches of cosines and sines must have the same shape")
     _fits(op, 3, Shape([heads.batch, heads.length]), "position_ids must be [batch, length]")
-    op.same(cache[1], angles, "the caches need one angle per pair of a head", (1, 1), heads.places[3])
+    op.same(cache[1], angles, "the caches must have one angle per pair of a head", (1, 1), heads.places[3])
     op.require(le(heads.length, cache[0]), "the caches must cover the sequence", (1, 0), heads.places[2])
     _positions(op, heads, cache[0])
     return op.out(x)
 
 
 def _positions(op: Op, heads: Heads, size: Dim) -> None:
-    """Requires that positions (input 3) are row indices of the caches."""
+    """Require that positions (input 3) are row indices of the caches."""
     positions = op.value(3)
     if positions is None or not positions.reached:
         return

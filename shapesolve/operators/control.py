@@ -48,7 +48,7 @@ from .limits import DEEP, MAX_REHEARSING, MAX_TRIPS, MAX_UNROLLED
 def lower_inside(
     op: Op, name: str, given: list[Known | None], guard: Cond
 ) -> Generator[Body, None, list[Known | None]]:
-    """Lowers the subgraph in attribute `name` with these inputs; returns its outputs."""
+    """Lower the subgraph in attribute `name` with these inputs; returns its outputs."""
     walk, graph = op.walk, op.graph_attr(name)
     scope = walk.under(walk.scope, f"{walk.scope.prefix}{op.node.label}/{name}/", guard)
     once = op.rule is not None and op.rule.bodies == "one"
@@ -58,8 +58,8 @@ def lower_inside(
     for (inner, declared), known in zip(graph.inputs, given, strict=False):
         dtype = declared.dtype if isinstance(declared, TensorType) else 0
         if isinstance(known, Tensor) and known.dtype and dtype and known.dtype != dtype:
-            kinds = f"{type_name(dtype)}, it gets {type_name(known.dtype)}"
-            raise MalformedNode(f"the input {inner} of its {name} is declared as {kinds}")
+            kinds = f"{type_name(dtype)}, got {type_name(known.dtype)}"
+            raise MalformedNode(f"the input {inner} of its {name} must be {kinds}")
         if known is None or (isinstance(known, Tensor) and not known.dtype):
             known = walk.interner.tensor(dtype, known.shape if known is not None else None)
         scope.env[inner] = known
@@ -70,7 +70,7 @@ def lower_inside(
 
 
 def require_room(op: Op, name: str, outs: Seq[Known | None], ran: Cond) -> None:
-    """Requires the sizes that onnxruntime allocates for outputs of the subgraph in attribute `name`. The condition is
+    """Require the sizes that onnxruntime allocates for outputs of the subgraph in attribute `name`. The condition is
     `ran`: the graph was run.
 
     It does so where it knows all sizes of an output when it loads the file; only declarations can make these wrong.
@@ -92,7 +92,7 @@ def require_room(op: Op, name: str, outs: Seq[Known | None], ran: Cond) -> None:
 
 
 def _lower_dead(op: Op, name: str, given: list[Known | None]) -> Generator[Body, None, list[Known | None]]:
-    """Lowers a subgraph that never runs, as onnxruntime may reject the file for it."""
+    """Lower a subgraph that never runs, as onnxruntime may reject the file for it."""
     walk = op.walk
     with rehearsal(walk):
         outs = yield from lower_inside(op, name, given, TRUE)
@@ -101,13 +101,13 @@ def _lower_dead(op: Op, name: str, given: list[Known | None]) -> Generator[Body,
     found += [(e.node, e.prefix, e.why, True) for e in wrong]
     for node, prefix, message, loads in found if op.as_onnxruntime("declared-bodies") else ():
         if node is not None and (not loads or stops_loading(walk, node)):
-            what = f"onnxruntime does not load the file, though this {node.op_type} never runs: {message}"
+            what = f"onnxruntime does not load the file, although this {node.op_type} never runs: {message}"
             walk.note("load", what, node, Scope(prefix, walk.scope.opsets))
     return outs
 
 
 def truth_of(op: Op, i: int) -> Cond | None:
-    """The boolean in input `i` as a condition; None if it depends on data."""
+    """Return the boolean in input `i` as a condition; None if it depends on data."""
     value = op.value(i)
     if value is None or value.elems is None or len(value.elems) != 1 or not isinstance(value.elems[0], Cond):
         return None
@@ -130,7 +130,7 @@ def either_branch(op: Op) -> Steps:
     for name in ("then_branch", "else_branch"):
         graph = op.graph_attr(name)
         if len(graph.outputs) != op.n_out:
-            raise MalformedNode(f"{name} has {len(graph.outputs)} outputs, the node {op.n_out}")
+            raise MalformedNode(f"{name} must have {op.n_out} outputs, got {len(graph.outputs)}")
         if any(given not in graph.initializers for given, _ in graph.inputs):
             raise MalformedNode(f"{name} takes inputs, but a branch has none")
     shape = op.shape(0)
@@ -163,7 +163,7 @@ class Trips:
     ran: Cond
 
     def record(self, op: Op) -> None:
-        """Records the iteration count in the lowering state, under the name of the node."""
+        """Record the iteration count in the lowering state, under the name of the node."""
         op.walk.state.trips[f"{op.walk.scope.prefix}{op.node.label}"] = self.count
 
 
@@ -178,19 +178,19 @@ def loop(op: Op) -> Steps:
             f"the body takes {len(body.inputs)} inputs and gives {len(body.outputs)} outputs: unfit for"
             f" {n} carried values and {op.n_out} outputs"
         )
-    for i, what in ((0, "the number of trips"), (1, "the condition")):
+    for i, what in ((0, "the number of iterations"), (1, "the condition")):
         shape = op.shape(i) if op.has(i) else None
         if shape is not None:
             op.require(eq(shape.numel, 1), f"{what} must be a single element", (i, None))
     limit = op.scalar(0)
-    if limit is None and op.has(0):  # there is one, which nobody knows
-        limit = op.walk.fresh(f"the number of trips that {op.name_of(0)} allows", "value")
+    if limit is None and op.has(0):  # a limit of unknown value
+        limit = op.walk.fresh(f"the number of iterations that {op.name_of(0)} allows", "value")
     if limit is not None and limit.value is not None and limit.const >= SAFE:
         limit = None
     starts = truth_of(op, 1) if op.has(1) else TRUE
     if limit is not None and limit.value is not None and limit.const <= 1:
         return (yield from _at_most_once(op, first, limit.const > 0, starts))
-    trip = op.fresh(f"trip of {op.node.label}", 0, None if limit is None else pos(limit - 1))
+    trip = op.fresh(f"iteration of {op.node.label}", 0, None if limit is None else pos(limit - 1))
     carried = Carried(op, first, trip, visible_symbols(op))
     goes_on = yield from _rehearse(op, carried, trip)
     trips = _count_trips(op, limit, starts, goes_on, trip, carried.visible)
@@ -215,7 +215,7 @@ def loop(op: Op) -> Steps:
 def _tried_trip(
     op: Op, trip: Dim, carried: Seq[Known | None], ran: Cond, visible: frozenset[str]
 ) -> Generator[Body, None, list[Known | None]]:
-    """Outputs of one iteration with these carried values. Its requirements on sizes known outside are stated."""
+    """Return the outputs of one iteration with these carried values, and require its conditions on sizes known outside."""
     walk = op.walk
     with rehearsal(walk):
         outs = yield from lower_inside(op, "body", _given(op, trip, carried), ran)
@@ -232,9 +232,11 @@ def _tried_trip(
 def _unrolled(
     op: Op, first: Seq[Known | None], limit: Dim, visible: frozenset[str]
 ) -> Generator[Body, None, tuple[list[Known | None], Trips] | None]:
-    """Unrolls a loop of few iterations: carried values at the end, and the count; None if not possible. None where
-    these are too many, where data decides whether there is another one, or where sizes come up that only the body
-    knows.
+    """Unroll a loop of few iterations; return the final carried values and the count.
+
+    None if there are too many iterations, if data determines whether there is another one, or if a size is known only
+    in
+    the body.
     """
     most = MAX_UNROLLED // max(len(op.graph_attr("body").nodes), 1)
     if limit.value is None or limit.const > min(most, MAX_TRIPS) or op.walk.state.trials:
@@ -270,7 +272,7 @@ def _given(op: Op, trip: Dim, carried: Seq[Known | None]) -> list[Known | None]:
 
 
 def _rehearse(op: Op, carried: Carried, trip: Dim) -> Generator[Body, None, Cond | None]:
-    """Finds carried values valid in every iteration (fixpoint); returns the body's condition for these."""
+    """Find carried values valid in every iteration (fixpoint); returns the body's condition for these."""
     walk = op.walk
     if walk.state.trials >= (MAX_REHEARSING if walk.scope.depth < DEEP else 1):
         carried.give_up()
@@ -301,11 +303,11 @@ def _count_trips(
         if goes_on is not None and goes_on.free <= visible and limit is not None and starts is not None:
             count = ite(goes_on, pos(limit), minimum(pos(limit), ONE))
             return Trips(ite(starts, count, ZERO), True, ran)
-    count = op.fresh(f"the number of trips of {op.node.label}", 0, None if limit is None else pos(limit))
+    count = op.fresh(f"the number of iterations of {op.node.label}", 0, None if limit is None else pos(limit))
     if ran is None:
         return Trips(count, False, ge(count, 1))
-    op.define(any_of((~ran, ge(count, 1))), "a loop that starts makes a trip")
-    op.define(any_of((ran, eq(count, 0))), "a loop that does not start makes none")
+    op.define(any_of((~ran, ge(count, 1))), "a loop that starts has an iteration")
+    op.define(any_of((ran, eq(count, 0))), "a loop that does not start has none")
     return Trips(count, False, ran)
 
 
@@ -346,7 +348,7 @@ def _at_most_once(op: Op, first: Seq[Known | None], allowed: bool, starts: Cond 
 
 
 def _on_first_and_last(op: Op, begin: int, trip: Dim, trips: Trips) -> None:
-    """States requirements that hold in every iteration for the first and last one too."""
+    """Record requirements that hold in every iteration for the first and last one too."""
     walk, name, visible = op.walk, trip.name or "", visible_symbols(op)
     ends = (ZERO, trips.count - 1) if trips.exact else (ZERO,)
     for entry in walk.state.log[begin:]:
@@ -366,7 +368,6 @@ def _on_first_and_last(op: Op, begin: int, trip: Dim, trips: Trips) -> None:
 
 
 def _none(op: Op, trips: Trips) -> Cond:
-    """Condition that the loop has no iterations."""
     return op.walk.facts.cond(eq(trips.count, 0) if trips.exact else ~trips.ran)
 
 
@@ -380,7 +381,7 @@ def _scan_outputs(op: Op, n: int, outs: Seq[Known | None], trip: Dim, trips: Tri
         ranked = isinstance(kind, TensorType) and kind.dims is not None
         made = rows_of(op, out, trip, trips, 0, kind)
         if isinstance(made, Tensor) and not ranked and not none.is_false and not standard_ranked(op, i):
-            empty = op.out((0,), made.dtype)  # what it is without trips then
+            empty = op.out((0,), made.dtype)  # the value without iterations
             if made.shape is None or len(made.shape) > 1:
                 made = by_rank(op, i, ~none, made, empty)
         rows.append(made)
@@ -390,12 +391,14 @@ def _scan_outputs(op: Op, n: int, outs: Seq[Known | None], trip: Dim, trips: Tri
 def rows_of(
     op: Op, out: Known | None, trip: Dim, trips: Trips, axis: int, declared: ValueType | None = None
 ) -> Known | None:
-    """A body output stacked over all iterations along a new axis.
+    """Return a body output stacked over all iterations along a new axis.
 
-    All trips must give the same number of elements: onnxruntime counts them and keeps the first shape.
-    Without trips the text says nothing of the other sizes. onnxruntime takes the numbers that it knows beforehand
-    and makes the rest 0; it surely knows those that the body declares, and none where we know what sizes of the inputs
-    make it. (A size that we made may hide a number: that of a branch which is never taken.)
+    All iterations must give the same number of elements: onnxruntime counts them and keeps the first shape. Without
+    iterations, the standard does not define the other sizes. onnxruntime uses the numbers known before the run and
+    sets the
+    rest to 0. It knows at least the declared ones, and none that depend on input sizes. (A generated size may hide a
+    number,
+    for example from a branch that is never taken.)
     """
     if not isinstance(out, Tensor):
         return None
@@ -408,7 +411,7 @@ def rows_of(
     start = out.shape.subs({name: ZERO})
     if trips.exact and out.shape.free_symbols() <= visible | {name}:
         same = eq(start.numel, out.shape.subs({name: trips.count - 1}).numel)
-        op.require(any_of((lt(trips.count, 2), same)), "all trips must give rows of one size")
+        op.require(any_of((lt(trips.count, 2), same)), "all iterations must give outputs of the same size")
     dims: list[Dim] = []
     for k, row in enumerate(start):
         d = row if row.free <= visible else op.fresh("a size of the rows that a loop makes")

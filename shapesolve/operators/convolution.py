@@ -1,7 +1,8 @@
 """Convolutions and pooling.
 
-A window gives ``floor((size + pads - extent) / stride) + 1`` elements; that of a convolution has to fit.
-Where onnxruntime departs from the standard, the functions below say so.
+A window gives ``floor((size + pads - extent) / stride) + 1`` elements; a convolution's window must not exceed its
+input.
+The functions below describe where onnxruntime departs from the standard.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def _kernel_of(op: Op, w: int, weight: Shape) -> tuple[Dim, ...]:
         return tuple(stored)
     if len(given) != len(stored):
         raise InvalidNode(
-            f"kernel_shape has {len(given)} sizes, the weight {weight} has {len(stored)} spatial axes"
+            f"kernel_shape must have {len(stored)} elements for the weight {weight}, got {len(given)}"
         )
     return tuple(
         op.same(k, d, "kernel_shape must be the weight's spatial size", (w, i + 2))
@@ -66,7 +67,7 @@ def _group(op: Op) -> int:
 
 
 def _data_and_weight(op: Op, x: int, w: int) -> tuple[Shape, Shape] | None:
-    """Shapes of inputs `x` and `w`, required to have one rank; None if no rank is known."""
+    """Return the shapes of inputs `x` and `w`, which must have the same rank; None if both ranks are unknown."""
     n = spatial_rank(op, x, w)
     data, weight = (None, None) if n is None else (op.shape(x, n + 2), op.shape(w, n + 2))
     return None if data is None or weight is None else (data, weight)
@@ -87,15 +88,13 @@ def conv_shape(op: Op, x: int = 0, w: int = 1, bias: int | None = 2) -> Shape | 
     window = window_of(op, _kernel_of(op, w, weight))
     dilated = window.auto.startswith("SAME") and max(per_axis(op, "dilations", len(data) - 2), default=1) > 1
     if dilated and op.as_onnxruntime("conv-dilated-same"):
-        raise InvalidNode(
-            f"onnxruntime runs no dilated convolution with auto_pad {window.auto}, only with pads"
-        )
+        raise InvalidNode(f"onnxruntime does not support dilated convolution with auto_pad {window.auto}")
     return Shape((data[0], weight[0], *slide(op, x, data[2:], window)))
 
 
 def _channels_rule(group: int, share: Dim) -> str:
     if group == 1:
-        return channels("the input must have the channels that the weight is made for")
+        return channels("the input must have the channels that the weight expects")
     why = channels(f"the input must have {group} times the channels of the weight, one share for each group")
     if share.terms:
         return why
@@ -130,10 +129,10 @@ def qlinear_conv(op: Op) -> Known:
     for i in (4, 5):
         shape, weight = op.shape(i), op.shape(3)
         if shape is not None and len(shape) > 1:
-            raise InvalidNode(f"{op.name_of(i)} must hold one element or one per filter, it is {shape}")
+            raise InvalidNode(f"{op.name_of(i)} must have one element or one per filter, got {shape}")
         if shape and weight:
             fits = any_of((eq(shape[0], 1), eq(shape[0], weight[0])))
-            op.require(fits, "weight parameters must hold one element or one per filter", (i, 0), (3, 0))
+            op.require(fits, "weight parameters must have one element or one per filter", (i, 0), (3, 0))
     return op.out(conv_shape(op, x=0, w=3, bias=8))
 
 
@@ -147,7 +146,7 @@ def conv_transpose_shape(op: Op, x: int = 0, w: int = 1, bias: int | None = 2) -
     n_out = weight[1] * group
     op.require(
         eq(data[1], weight[0]),
-        channels("the input must have the channels that the weight is made for"),
+        channels("the input must have the channels that the weight expects"),
         (x, 1),
         (w, 0),
     )
@@ -164,12 +163,12 @@ def _unslide(op: Op, x: int, spatial: Shape, w: Window) -> list[Dim]:
     n = len(spatial)
     wanted = op.ints_attr("output_shape")
     if wanted and (len(wanted) != n or min(wanted) < 1):
-        raise InvalidNode(f"output_shape {list(wanted)} must hold {n} positive sizes")
+        raise InvalidNode(f"output_shape must have {n} positive elements, got {list(wanted)}")
     extra = op.ints_attr("output_padding") or (0,) * n
     if len(extra) != n:
-        raise InvalidNode(f"output_padding {list(extra)} must hold {n} sizes, one for each spatial axis")
+        raise InvalidNode(f"output_padding must have {n} elements, one per spatial axis, got {list(extra)}")
     if min(extra, default=0) < 0 and all(k.value is not None for k in w.kernel):
-        raise MalformedNode(f"output_padding {list(extra)} must not be negative")
+        raise MalformedNode(f"output_padding must not be negative, got {list(extra)}")
     out: list[Dim] = []
     for i, size in enumerate(spatial):
         stride = w.strides[i]
@@ -183,7 +182,7 @@ def _unslide(op: Op, x: int, spatial: Shape, w: Window) -> list[Dim]:
             continue
         if extra[i]:
             op.require(ge(size, 1), "output_padding needs a non-empty input", (x, i + 2))
-        # SAME: as long as the kernel covers the stride; else onnxruntime does not fill up what is missing
+        # If the stride exceeds the kernel, onnxruntime does not pad SAME up to size * stride.
         d = minimum(size * stride, full) if w.same else full - (w.begin[i] + w.end[i])
         op.require(ge(d, 1), "the result of a transposed convolution must have a positive size", (x, i + 2))
         out.append(d)
@@ -209,7 +208,9 @@ def deform_conv(op: Op) -> Known:
         if shape is not None:
             what = "offsets" if i == 2 else "mask"
             op.require(eq(shape[0], out[0]), f"the {what} must have the batch of the input", (i, 0), (0, 0))
-            op.require(eq(shape[1], needed), f"the {what} needs a channel per tap of the kernel", (i, 1))
+            op.require(
+                eq(shape[1], needed), f"the {what} must have one channel per tap of the kernel", (i, 1)
+            )
             for k in range(2, n + 2):
                 op.require(eq(shape[k], out[k]), f"the {what} must have the output's size", (i, k), (0, k))
     return op.out(out)
@@ -219,7 +220,7 @@ def deform_conv(op: Op) -> Known:
 
 
 def _only_batch_empty(op: Op, x: int, shape: Shape, axis: int, always: bool = False) -> None:
-    """Requires that an axis of a pool's input is not 0, unless the batch is; with `always`, in any case."""
+    """Require that an axis of a pool's input is not 0, unless the batch is; with `always`, in any case."""
     if always:
         op.require(ge(shape[axis], 1), EMPTY_POOL, (x, axis))
     else:
@@ -228,11 +229,13 @@ def _only_batch_empty(op: Op, x: int, shape: Shape, axis: int, always: bool = Fa
 
 
 def _pooled(op: Op, x: int, shape: Shape, w: Window, i: int, ceil_mode: bool) -> Dim:
-    """Output size of a pool along spatial axis `i`.
+    """Return the output size of a pool along spatial axis `i`.
 
-    The standard rounds ``room / stride`` down. onnxruntime rounds toward zero: a window that is too large by
-    less than a stride still gives one element, by less than two strides none, and only then the run fails.
-    That is stated here; a size 0 beside a batch that may be empty is refused where it would need a third formula.
+    The standard rounds ``room / stride`` down. onnxruntime rounds toward zero: a window that is too large by less
+    than a
+    stride still gives one element, by less than two strides none, and only beyond that the run fails. This rule
+    follows
+    onnxruntime, but rejects a size of 0 with a possibly empty batch if it would need a third formula.
     """
     size, stride = shape[i + 2], w.strides[i]
     if w.same:
@@ -271,7 +274,7 @@ def _simplified(size: Dim) -> Dim:
 
 
 def _is_mlas(op: Op, w: Window) -> bool:
-    """True if onnxruntime runs this node with the pooling kernel of MLAS."""
+    """Return True if onnxruntime runs this node with the pooling kernel of MLAS."""
     plain = all(k is e for k, e in zip(w.kernel, w.extent, strict=True))
     floats = op.dtype(0) == TensorProto.FLOAT and op.node.op_type == "MaxPool"
     dense = max(op.ints_attr("dilations") or (1,)) == 1
@@ -337,7 +340,7 @@ def global_pool(op: Op) -> Tensor:
     if shape is None:
         return op.out(None)
     if len(shape) < 3:
-        raise InvalidNode(f"{op.node.op_type} needs 3 axes or more, {op.name_of(0)} {shape} has {len(shape)}")
+        raise InvalidNode(f"{op.node.op_type} requires rank 3 or more, got {op.name_of(0)} {shape}")
     for axis in range(1, len(shape)):
         _only_batch_empty(op, 0, shape, axis)
     return op.out([*shape[:2], *(ONE,) * (len(shape) - 2)])
@@ -354,7 +357,7 @@ def max_unpool(op: Op) -> Known:
     if shape is None or indices is None:
         return op.out(None)
     for k in range(rank):
-        op.require(eq(shape[k], indices[k]), "there must be an index for each element", (0, k), (1, k))
+        op.require(eq(shape[k], indices[k]), "expected one index per element", (0, k), (1, k))
     require_small_pads(op, kernel)
     w = window_of(op, kernel)
     natural = [
@@ -367,12 +370,12 @@ def max_unpool(op: Op) -> Known:
         return op.out([shape[0], shape[1], *natural])
     wanted = op.ints(2)
     if wanted is None:
-        return op.out(op.fresh_shape(rank, "an output_shape that is not known"))
+        return op.out(op.fresh_shape(rank, "a size (output_shape is unknown)"))
     if len(wanted) != rank:
-        raise InvalidNode(f"output_shape has {len(wanted)} sizes for a tensor of rank {rank}")
+        raise InvalidNode(f"output_shape must have {rank} elements, got {len(wanted)}")
     for k in range(2):
         op.require(eq(wanted[k], shape[k]), "output_shape must keep batch and channels", (2, 0), (0, k))
-    rule = "output_shape must have room for what the unpooling gives"
+    rule = "output_shape must have room for the unpooled tensor"
     if op.as_onnxruntime("unpool-output-shape"):
         op.require(ge(product(wanted), product([*shape[:2], *natural])), rule, (2, 0), (0, None))
         for d in wanted:

@@ -76,7 +76,7 @@ def identity(op: Op) -> Known | None:
 
 # https://onnx.ai/onnx/operators/onnx__Softmax.html
 def _along_axis(default: int, always: bool, op: Op) -> Known:
-    """Lowers an operator along an axis (softmax), which old versions check only for non-empty input."""
+    """Lower an operator along an axis (softmax), which old versions check only for non-empty input."""
     shape = op.shape(0)
     if shape is not None:
         axis, rank = op.int_attr("axis", default), len(shape)
@@ -161,7 +161,7 @@ lower("Mod", since=28, reads={1: DIVISORS}, values=True, axes=EACH, work=each())
 
 
 def _need_divisor(op: Op) -> None:
-    """Requires that integer divisors are not 0, which onnxruntime checks even for empty inputs."""
+    """Require that integer divisors are not 0, which onnxruntime checks even for empty inputs."""
     value = op.value(1)
     if value is None or value.elems is None or _type(op) not in INT_LIMITS:
         return
@@ -177,11 +177,12 @@ def bit_shift(op: Op) -> Known:
 
 # https://onnx.ai/onnx/operators/onnx__Add.html (version 6), and the like
 def _legacy(function: Function, op: Op) -> Known:
-    """Lowers a binary operator of opset 6 or older, with one-way broadcast by attributes."""
+    """Lower a binary operator of opset 6 or older, with one-way broadcast by attributes."""
     value = elements.apply(op, function, (0, 1), _type(op)) if op.attr("axis") is None else None
     if not op.int_attr("broadcast", 0):
         return op.out(
-            op.same_shapes((0, 1), "without the attribute broadcast the shapes must agree"), value=value
+            op.same_shapes((0, 1), "without the attribute broadcast, both inputs must have the same shape"),
+            value=value,
         )
     shape, small = op.shape(0), op.shape(1)
     if shape is not None and small is not None:
@@ -190,7 +191,7 @@ def _legacy(function: Function, op: Op) -> Known:
 
 
 def _fits_from(op: Op, shape: Shape, small: Shape) -> None:
-    """Requires that the second shape is a part of the first from `axis` on, or one element."""
+    """Require that the second shape is a part of the first from `axis` on, or one element."""
     single = eq(small.numel, 1)
     if single.is_true:
         return
@@ -314,7 +315,7 @@ def clip(op: Op) -> Known:
 
 
 def _need_single(op: Op, i: int, why: str) -> None:
-    """Requires that input `i` is a scalar or a vector of one element."""
+    """Require that input `i` is a scalar or a vector of one element."""
     shape = op.shape(i)
     if shape is not None and len(shape) > 1:
         raise InvalidNode(f"{why}, {op.name_of(i)} is {shape}")
@@ -343,7 +344,7 @@ def _chosen(dtype: int, cond: Elem, a: Elem, b: Elem) -> Elem:
 
 
 def _elements_or_none(op: Op, i: int) -> Value | None:
-    """The elements of an input, unknown ones as None; None if their number is unknown."""
+    """Return the elements of an input, unknown ones as None; None if their number is unknown."""
     value, shape = op.value(i), op.shape(i)
     if value is not None and value.elems is not None:
         return value
@@ -366,7 +367,7 @@ def cast(op: Op) -> Known:
 def cast_1(op: Op) -> Known:
     name = op.text_attr("to", "")
     if name not in TensorProto.DataType.keys():  # noqa: SIM118  (a protobuf enum, not a dict)
-        raise InvalidNode(f"attribute to: {name!r} is not an element type")
+        raise InvalidNode(f"unknown element type {name!r} in attribute to")
     return _cast(op, int(TensorProto.DataType.Value(name)))
 
 
@@ -414,12 +415,12 @@ def dropout(op: Op) -> list[Known]:
 
 
 def _dropout_work(op: Op, outputs: Outputs) -> Operations | None:
-    """Work of a Dropout: none (training mode is not counted)."""
+    """Return the work of a Dropout: none (training mode is not counted)."""
     return None if _trains(op) else per(outputs[0], 0)
 
 
 def _dropout_axes(op: Op, _: Outputs) -> Links:
-    """Links of a Dropout; in training mode rows are combined, as one mask is drawn for all."""
+    """Return the links of a Dropout; in training mode rows are combined, as one mask is drawn for all."""
     return links_along(op, range(rank(op)) if op.has(2) else ())
 
 

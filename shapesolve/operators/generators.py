@@ -34,9 +34,7 @@ from ..model import Constant, SparseConstant
 def constant_of(op: Op) -> Known:
     given = [name for name in op.node.attributes if name in _FORMS and op.attr(name) is not None]
     if len(given) != 1:
-        raise InvalidNode(
-            f"Constant needs exactly one of its attributes, it has {', '.join(given) or 'none'}"
-        )
+        raise InvalidNode(f"Constant needs exactly one of its attributes, got {', '.join(given) or 'none'}")
     name, value = given[0], op.attr(given[0])
     if isinstance(value, Constant | SparseConstant):
         return op.out(const_dims(value.dims), value.dtype, _stored_value(value))
@@ -94,7 +92,6 @@ def constant_of_shape(op: Op) -> Known:
 
 
 def _filled(dims: tuple[Dim, ...], elem: Elem) -> Value | None:
-    """The value of a tensor with all elements equal."""
     if elem is None:
         return None
     sizes = [d.const for d in dims if not d.terms]
@@ -125,7 +122,7 @@ def eye_like(op: Op) -> Known:
 def random(op: Op) -> Known:
     sizes = op.ints_attr("shape")
     if sizes is None or min(sizes, default=0) < 0:
-        raise InvalidNode(f"attribute shape must list sizes, it is {sizes}")
+        raise InvalidNode(f"attribute shape must list sizes, got {sizes}")
     return op.out(const_dims(sizes), op.int_attr("dtype", TensorProto.FLOAT))
 
 
@@ -142,12 +139,12 @@ def multinomial(op: Op) -> Known:
     dtype, samples = op.int_attr("dtype", TensorProto.INT32), op.int_attr("sample_size", 1)
     shape = op.shape(0, 2)
     if samples < 1:
-        raise InvalidNode(f"attribute sample_size must be at least 1, it is {samples}")
+        raise InvalidNode(f"attribute sample_size must be at least 1, got {samples}")
     if shape is None:
         return op.out(None, dtype)
     for i, what in enumerate(("batch", "class")):
-        op.require(ge(shape[i], 1), f"there must be a {what} to draw from", (0, i))
-    # onnxruntime draws the number of classes, which is none of them, where no class has a finite chance
+        op.require(ge(shape[i], 1), f"expected at least one {what} to draw from", (0, i))
+    # If no class has a finite probability, onnxruntime returns the number of classes, which is not a valid class.
     return op.out([shape[0], samples], dtype, Value.between(ZERO, shape[1]))
 
 
@@ -170,7 +167,7 @@ def one_hot(op: Op) -> Known:
     if values is not None:
         op.require(eq(values[0], 2), "values are the one for off and the one for on", (2, 0))
     if shape is not None and not shape:
-        raise InvalidNode(f"indices of OneHot must have an axis, {op.name_of(0)} is a scalar")
+        raise InvalidNode(f"indices of OneHot must not be a scalar, got {op.name_of(0)}")
     if shape is None:
         return op.out(None)
     axis = op.axis(op.int_attr("axis", -1), len(shape) + 1)
@@ -178,7 +175,6 @@ def one_hot(op: Op) -> Known:
 
 
 def _hot(op: Op, depth: Dim, axis: int) -> Value | None:
-    """Elements of a OneHot with known indices and depth."""
     index, choice = op.value(0), op.value(2)
     numbers = index.concrete if index is not None else None
     if numbers is None or index is None or choice is None or choice.elems is None or len(choice.elems) != 2:
@@ -253,7 +249,7 @@ def range_of(op: Op) -> Known:
 
 
 def _count(op: Op, start: Dim, limit: Dim, delta: Dim) -> Dim:
-    """Number of elements of a Range: ``max(ceil((limit - start) / delta), 0)``."""
+    """Return the number of elements of a Range: ``max(ceil((limit - start) / delta), 0)``."""
     if delta.lo is not None and delta.lo >= 1:
         return pos(ceil_div(limit - start, delta))
     if delta.hi is not None and delta.hi <= -1:
@@ -262,7 +258,7 @@ def _count(op: Op, start: Dim, limit: Dim, delta: Dim) -> Dim:
 
 
 def _range_value(start: Dim, limit: Dim, delta: Dim, count: Dim, dtype: int) -> Value | None:
-    """Elements of a Range if their number is constant, else bounds."""
+    """Return the elements of a Range if their number is constant, else bounds."""
     if count.value is not None:
         if count.value > MAX_ELEMENTS:
             last = start + delta * (count - 1)

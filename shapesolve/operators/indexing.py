@@ -22,7 +22,7 @@ from ..lower.values import Array, Value
 from ..lower.work import MOVES, Operations, Outputs, Work, per
 from .layout import hull, is_empty
 
-_IN_RANGE = "indices must lie within the axis they index"
+_IN_RANGE = "indices must be within the indexed axis"
 _HAS_PLACES = "an axis that is indexed must not be empty"
 
 #: an operator whose second input says where it reads or writes in the first
@@ -80,7 +80,7 @@ def _lie_within(op: Op, index: Value | None, d: Dim, checked: Seq[Dim], axis: Pl
 
 
 def whole_numbers(value: Value | None) -> Any:
-    """The elements as an integer array if all are constant, else None."""
+    """Return the elements as an integer array if all are constant, else None."""
     known = value.concrete if value is not None else None
     if known is None or value is None or not all(type(k) is int for k in known):
         return None
@@ -116,14 +116,14 @@ def gather_elements(op: Op) -> Known:
 
 
 def _fits(index: Any, sizes: tuple[int, ...], axis: int) -> bool:
-    """True if the indices are legal along `axis` of an array of these sizes."""
+    """Return True if the indices are legal along `axis` of an array of these sizes."""
     if index.ndim != len(sizes) or not _inside(index, sizes[axis]):
         return False
     return all(k == axis or n <= sizes[k] for k, n in enumerate(index.shape))
 
 
 def _same_rank(op: Op, *inputs: int) -> tuple[Shape | None, ...]:
-    """Shapes of inputs that must have one rank, which inputs of unknown rank get."""
+    """Return the shapes of inputs that must have the same rank, and give that rank to inputs of unknown rank."""
     rank = next((len(s) for s in map(op.shape, inputs) if s is not None), None)
     return tuple(op.shape(i, rank) for i in inputs)
 
@@ -152,7 +152,7 @@ def gather_nd(op: Op) -> Known:
     if data is None or indices is None:
         return op.out(None, value=loose)
     if not 0 <= batch < max(min(len(data), len(indices)), 1) or not len(indices):
-        raise InvalidNode(f"batch_dims {batch} does not fit {data} and indices {indices}")
+        raise InvalidNode(f"batch_dims must be below the ranks of {data} and indices {indices}, got {batch}")
     k = indices[-1].value
     if k is None:
         fits = le(indices[-1], len(data) - batch)
@@ -175,7 +175,7 @@ def _batches_fit(op: Op, data: Shape, indices: Shape, batch: int, out: Shape) ->
         return
     if not op.as_onnxruntime("gathernd-batch"):
         for i in range(batch):
-            op.same(data[i], indices[i], "batch sizes must agree", (0, i), (1, i))
+            op.same(data[i], indices[i], "data and indices must have the same batch sizes", (0, i), (1, i))
         return
     batches, tuples = data[:batch].numel, indices[:-1].numel
     fits = any_of((eq(out.numel, 0), all_of((ne(batches, 0), divides(batches, tuples)))))
@@ -183,7 +183,7 @@ def _batches_fit(op: Op, data: Shape, indices: Shape, batch: int, out: Shape) ->
 
 
 def _as_array(found: Any) -> Array:
-    """The result of numpy indexing as an array, also for a single element."""
+    """Return the result of numpy indexing as an array, also for a single element."""
     if isinstance(found, np.ndarray):
         return found
     out = np.empty((), dtype=object)
@@ -192,7 +192,7 @@ def _as_array(found: Any) -> Array:
 
 
 def components_fit(op: Op, sizes: Seq[Dim], checked: Seq[Dim], first: int) -> None:
-    """Requires that each component of an index tuple (last axis) lies within its axis."""
+    """Require that each component of an index tuple (last axis) lies within its axis."""
     index = op.value(1)
     parts = index.components(len(sizes)) if index is not None else None
     if parts is None:
@@ -209,7 +209,7 @@ def _all_inside(index: Any, sizes: tuple[int, ...]) -> bool:
 
 
 def _added(op: Op, outputs: Outputs) -> Operations | None:
-    """Work of a Scatter: one operation per update with a reduction, else none."""
+    """Return the work of a Scatter: one operation per update with a reduction, none otherwise."""
     return Operations() if op.text_attr("reduction", "none") == "none" else per(op.shape(2), 1)
 
 
@@ -231,7 +231,7 @@ def scatter_elements(op: Op) -> Known:
     if data is None or indices is None:
         return op.out(data)
     axis = op.axis(op.int_attr("axis", 0), len(data))
-    op.same_shapes((1, 2), "updates have the shape of the indices")
+    op.same_shapes((1, 2), "updates must have the shape of the indices")
     _within(op, data, indices, axis, op.node.op_type)
     _indices_fit(op, op.value(1), data[axis], indices, axis)
     array, at, new = _scatter_data(op)
@@ -291,7 +291,7 @@ def scatter_nd(op: Op) -> Known:
     updates = op.shape(2, len(needed))
     for i, (have, need) in enumerate(zip(updates or (), needed, strict=False)):
         place = (1, i) if i < len(indices) - 1 else (0, i - len(indices) + 1 + k)
-        op.same(have, need, "updates have the shape of what they replace", (2, i), place)
+        op.same(have, need, "updates must have the shape of the replaced slices", (2, i), place)
     components_fit(op, data[:k], indices, 0)
     array, at, new = _scatter_data(op)
     if array is None or at is None or new is None or not at.ndim or not _all_inside(at, array.shape[:k]):
@@ -323,7 +323,7 @@ def tensor_scatter(op: Op) -> Known:
         if i != axis:
             op.same(a, b, "cache and update agree but on the axis written", (0, i), (1, i))
     room = past[axis] - update[axis]
-    op.require(ge(room, 0), "the update must fit into the cache", (1, axis), (0, axis))
+    op.require(ge(room, 0), "update must not exceed the cache", (1, axis), (0, axis))
     if op.has(2):
         starts = op.shape(2, 1)
         if starts is not None:
@@ -334,5 +334,5 @@ def tensor_scatter(op: Op) -> Known:
         if lo is not None:
             op.require(any_of((ge(lo, 0), none)), "a write index is at least 0", (2, 0))
         if hi is not None and op.text_attr("mode", "linear") == "linear":
-            op.require(any_of((le(hi, room), none)), "the update must fit after its index", (2, 0), (0, axis))
+            op.require(any_of((le(hi, room), none)), "update must not exceed the cache", (2, 0), (0, axis))
     return op.out(past)

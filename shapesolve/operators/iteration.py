@@ -1,9 +1,10 @@
 """Carried values of a loop, generalized to values valid in every iteration.
 
-A guess is made for each carried value and held against what the body makes of it, until the guess of trip
-``i + 1`` is what the body gives on trip ``i``. So the guess holds by induction, on every trip and after the
-last. A size is tried as unchanged, then as growing by the same step, then as what the body makes of the trip
-before; else it is a symbol.
+A guess for each carried value is checked against the body's result, until the guess for iteration ``i + 1`` is the
+body's
+result in iteration ``i``. By induction, the guess then holds in every iteration and after the last. A size is first
+assumed constant, then growing by a constant step, then a function of the previous iteration; otherwise it is a
+symbol.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class Carried:
     # ------------------------------------------------------------------ finding
 
     def hold_against(self, outs: Seq[Known | None]) -> bool:
-        """True if the guess agrees with the body's outputs `outs`; else the guess is widened."""
+        """Return True if the guess matches the body's outputs `outs`; widen the guess otherwise."""
         if self._given_up:
             return True
         self._trials += 1
@@ -63,7 +64,7 @@ class Carried:
         return stable
 
     def give_up(self) -> None:
-        """Reduces all carried values to kind and element type, which always hold."""
+        """Reduce all carried values to kind and element type, which always hold."""
         self._given_up = True
         self.guess = [kind_only(self.op, k) for k in self.guess]
 
@@ -148,15 +149,15 @@ class Carried:
         except DimTooLarge:
             found = None
         if found is None:
-            found = self.op.walk.fresh("changes from trip to trip", "value" if value else "size")
+            found = self.op.walk.fresh("varies between iterations", "value" if value else "size")
             self._open.add(found)
         return found
 
     def _wider(self, path: Hashable, first: Dim, out: Dim) -> Dim | None:
         stage = self._stages.get(path, 0)
-        while stage < 4:  # 4 leaves the value open
+        while stage < 4:  # 4 means unknown
             stage = self._stages[path] = stage + 1
-            if stage == 1:  # a step that is the same in each trip
+            if stage == 1:  # same step in each iteration
                 step = out - first
                 if step.free <= self.visible:
                     return first + step * self.trip
@@ -167,7 +168,7 @@ class Carried:
     # ------------------------------------------------------------------ after the loop
 
     def after(self, trips: Dim, ran: Cond) -> list[Known | None]:
-        """The carried values after `trips` iterations; `ran` is the condition that there was one."""
+        """Return the carried values after `trips` iterations; `ran` is the condition that there was one."""
         if self.op.walk.facts.cond(ran).is_false:  # the body itself may have settled that
             return self.first
         return [self._after(f, g, trips, ran) for f, g in zip(self.first, self.guess, strict=True)]
@@ -178,9 +179,9 @@ class Carried:
         def last(start: Dim | None, d: Dim) -> Dim:
             if d not in self._open:
                 return d.subs(names)
-            name = self.op.walk.fresh("what a loop leaves", "size" if d.bounds()[0] is not None else "value")
+            name = self.op.walk.fresh("final value", "size" if d.bounds()[0] is not None else "value")
             if start is not None:
-                self.op.define(any_of((ran, eq(name, start))), "a loop without trips leaves its first value")
+                self.op.define(any_of((ran, eq(name, start))), "the initial value, if no iteration runs")
             return name
 
         def elem(start: Elem, e: Elem) -> Elem:

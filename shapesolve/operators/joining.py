@@ -1,9 +1,10 @@
 # compiled: see CONTRIBUTING.md
 """Concat, and requirements on tensors that are joined along an axis.
 
-onnxruntime does not look at the sizes of an input without elements, its rank must only be no lower. Sizes of the model's
-inputs have to fit all the same (the page on concepts says so). Where data decides, the excuse counts: nothing is learned
-of an input that may be empty, and nothing from one.
+onnxruntime ignores the sizes of an empty input; only its rank must not be lower. For sizes of the model's inputs,
+shapesolve requires equal sizes anyway (see the page on concepts). If input data determines the sizes, nothing is
+inferred
+about an input that may be empty, or from one.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from .layout import held, hull, is_empty
 
 
 def concat_axes(start: int = 0, step: int = 1) -> Axes:
-    """Makes the axis rule of a concatenation of every `step`-th input from `start` on."""
+    """Make the axis rule of a concatenation of every `step`-th input from `start` on."""
 
     def axes(op: Op, _: Outputs) -> Links:
         count, axis = rank(op, start), axis_of(op, i=start)
@@ -76,7 +77,7 @@ def concat(op: Op) -> Known:
 
 
 def concatenated(op: Op, axis: int) -> Known:
-    """The concatenation of all inputs along `axis`."""
+    """Return the concatenation of all inputs along `axis`."""
     shapes = [op.shape(i) for i in range(op.n_in)]
     values = [op.value(i) for i in range(op.n_in)]
     ranks = [len(s) for s in shapes if s is not None]
@@ -90,12 +91,12 @@ def concatenated(op: Op, axis: int) -> Known:
     known = [(i, s) for i, s in enumerate(shapes) if s is not None]
     if any(len(s) != rank for _, s in known):
         if not _may_differ(op, known):
-            raise InvalidNode(f"Concat needs inputs of one rank, they are {', '.join(map(str, shapes))}")
+            raise InvalidNode(f"Concat inputs must have the same rank, got {', '.join(map(str, shapes))}")
         rank = min(ranks)
         axis = op.axis(op.int_attr("axis", 1), rank)
         for i, s in known:
             if len(s) > rank:
-                op.require(is_empty(s), "inputs that have elements need one rank", (i, None))
+                op.require(is_empty(s), "non-empty inputs must have the same rank", (i, None))
         known = [(i, s) for i, s in known if len(s) == rank]
         if ranks[0] != rank:
             some = any_of(~is_empty(s) for _, s in known)
@@ -172,7 +173,7 @@ def joined_sizes(
 
 
 def sizes_if_all_empty(op: Op, first: Shape, parts: Seq[tuple[int, Shape]], dims: Seq[Dim]) -> list[Dim]:
-    """Sizes of joined tensors whose first is empty: its own if all others are empty too."""
+    """Return the sizes of joined tensors whose first is empty: its own if all others are empty too."""
     if any(_has_elements(op, s) for _, s in parts):
         return list(dims)
     none = all_of(is_empty(s) for _, s in parts)
@@ -194,7 +195,7 @@ def _excusing(
     why: str,
     place: Callable[[int, int], Place],
 ) -> list[Dim]:
-    """Requires for each shape in `loose` that it fits `joint` or that either is empty."""
+    """Require for each shape in `loose` that it fits `joint` or that either is empty."""
     first, shape = joint
     dims, solid = list(shape), _has_elements(op, shape)
     if len({s for _, s in loose}) == 1 or solid:
@@ -212,7 +213,7 @@ def _excusing(
             dims[k] = maximum(*sizes)  # an empty one is empty there
         else:
             dims[k] = op.fresh("a size of the joined tensors that have elements")
-            op.define(any_of(eq(dims[k], d) for d in sizes), "it is that of one of them")
+            op.define(any_of(eq(dims[k], d) for d in sizes), "it is the size of one of them")
     return dims
 
 
@@ -248,7 +249,7 @@ def _joined(values: list[Value | None], along: Seq[Dim], axis: int, rank: int, l
 
 
 def _row(values: list[Value | None], along: Seq[Dim]) -> tuple[Elem, ...] | None:
-    """Elements of concatenated vectors, with None for those of a short unknown vector."""
+    """Return the elements of concatenated vectors, with None for elements of a short unknown vector."""
     if all(v is None or v.elems is None for v in values):
         return None
     row: list[Elem] = []

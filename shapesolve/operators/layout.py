@@ -52,12 +52,12 @@ def rearranged(value: Value | None, change: Callable[[Array], Array]) -> Value |
 
 
 def held(op: Op, cond: Cond) -> bool:
-    """True if `cond` follows from the facts."""
+    """Return True if `cond` follows from the facts."""
     return cond.is_true or op.walk.facts.decide(cond) is True
 
 
 def is_empty(shape: Iterable[Dim]) -> Cond:
-    """Condition that a tensor of this shape has no elements."""
+    """Return the condition that a tensor of this shape has no elements."""
     return any_of(eq(d, 0) for d in shape)
 
 
@@ -160,14 +160,14 @@ def squeeze(op: Op) -> Known:
     of_size_1 = [eq(d, 1) for d in shape]
     ones = total(ite(one, ONE, ZERO) for one in of_size_1)
     enough = any_of(of_size_1) if gone == 1 else ge(ones, gone) if gone > 1 else FALSE
-    all_go = TRUE if rank is None else eq(ones, gone)  # where none is named
+    all_go = TRUE if rank is None else eq(ones, gone)  # if none is given
     fits = any_of((all_of((eq(named, 0), all_go)), all_of((ge(named, gone), enough))))
     op.require(fits, "Squeeze removes axes of size 1", (0, None))
     return op.out(None if rank is None else op.fresh_shape(rank, "a dim that Squeeze leaves"))
 
 
 def squeezed(op: Op, axes: Seq[int]) -> Known:
-    """Removes `axes` of size 1; without `axes` all axes of size 1, so that the rank may be unknown."""
+    """Remove `axes` of size 1; without `axes` all axes of size 1, so that the rank may be unknown."""
     shape = op.shape(0)
     value = op.value(0)
     if shape is None:
@@ -280,7 +280,7 @@ def reverse_sequence(op: Op) -> Known:
         raise InvalidNode(f"batch_axis {batch} and time_axis {time} must be 0 and 1 in some order")
     if shape is not None:
         if len(shape) < 2:
-            raise InvalidNode(f"ReverseSequence needs rank 2 or more, {op.name_of(0)} is {shape}")
+            raise InvalidNode(f"ReverseSequence requires rank 2 or more, got {op.name_of(0)} {shape}")
         if lengths is not None:
             op.same(lengths[0], shape[batch], "one length for each sequence", (1, 0), (0, batch))
         value = op.value(1)
@@ -288,7 +288,7 @@ def reverse_sequence(op: Op) -> Known:
             lo, hi = value.bounds
             if lo is not None and hi is not None:
                 fits = any_of((all_of((ge(lo, 0), le(hi, shape[time]))), eq(shape[batch], 0)))
-                op.require(fits, "sequence lengths lie within the time axis", (1, 0), (0, time))
+                op.require(fits, "sequence lengths must not exceed the time axis", (1, 0), (0, time))
     return op.like(0)
 
 
@@ -306,7 +306,7 @@ def reverse_sequence(op: Op) -> Known:
 def trilu(op: Op) -> Known:
     shape = op.shape(0)
     if shape is not None and len(shape) < 2:
-        raise InvalidNode(f"Trilu needs rank 2 or more, {op.name_of(0)} is {shape}")
+        raise InvalidNode(f"Trilu requires rank 2 or more, got {op.name_of(0)} {shape}")
     value = op.value(0)
     array = value.array if value is not None else None
     k = op.const_ints(1) if op.has(1) else (0,)
@@ -320,14 +320,14 @@ def trilu(op: Op) -> Known:
 
 
 def zero_of(dtype: int) -> Dim | Cond | float | None:
-    """The element 0 of a TensorProto type."""
+    """Return the element 0 of a TensorProto type."""
     if dtype in (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16):
         return 0.0
     return None if dtype in (0, TensorProto.STRING) else FALSE if dtype == TensorProto.BOOL else ZERO
 
 
 def hull(values: Iterable[Value | None], reached: bool = False) -> Value | None:
-    """Bounds of all elements of several tensors."""
+    """Return the bounds of all elements of several tensors."""
     bounds = list(dict.fromkeys(v.bounds if v is not None else (None, None) for v in values))
     return span([lo for lo, _ in bounds], [hi for _, hi in bounds], reached) if bounds else None
 
@@ -436,7 +436,7 @@ def tile(op: Op) -> Known:
         dims = None if shape is None else op.fresh_shape(len(shape), "a tiled dim")
         return op.out(dims, value=value and Value.between(*value.bounds, reached=value.reached))
     if len(repeats) != len(shape):
-        raise InvalidNode(f"Tile has {len(repeats)} repeat counts for {op.name_of(0)} {shape}")
+        raise InvalidNode(f"Tile requires {len(shape)} repeats, got {len(repeats)}")
     for i, n in enumerate(repeats):
         op.require(ge(n, 0), "a repeat count is at least 0", (1, 0), (0, i))
     counts = tuple(n.value or 0 for n in repeats)

@@ -23,33 +23,33 @@ from ..lower.work import Operations, Outputs, Work, last_of, product_of
 
 
 def matmul_shape(op: Op, left: int = 0, right: int = 1) -> Shape | None:
-    """Shape of the NumPy-style matrix product of two inputs; the inner sizes are required to agree."""
+    """Return the shape of the NumPy-style matrix product of two inputs; the inner sizes are required to agree."""
     a, b = op.shape(left), op.shape(right)
     for i, shape in ((left, a), (right, b)):
         if shape is not None and not shape:
-            raise InvalidNode(f"{op.name_of(i)} is a scalar: a matrix product needs rank 1 or more")
+            raise InvalidNode(f"a matrix product requires rank 1 or more, but {op.name_of(i)} is a scalar")
     if a is None or b is None:
         return None
     inner = max(len(b) - 2, 0)
     x, y = list(a), list(b)
-    why = "the inner sizes of a matrix product must agree"
+    why = "inner sizes of a matrix product must be equal"
     op.require(eq(x[-1], y[inner]), why, (left, len(x) - 1), (right, inner))
     batch = op.broadcast_of([(left, a[:-2]), (right, b[:-2])])
     return Shape([*batch, *x[-2:-1], *(y[-1:] if len(y) > 1 else ())])
 
 
 def per_tensor(op: Op, *parameters: int) -> None:
-    """Requires that these quantization parameters have one element."""
+    """Require that these quantization parameters have one element."""
     for i in parameters:
         shape = op.shape(i) if op.has(i) and op.as_onnxruntime("quantized-rows") else None
         if shape is not None and len(shape) > 1:
-            raise InvalidNode(f"{op.name_of(i)} must be a scalar or hold one element, it is {shape}")
+            raise InvalidNode(f"{op.name_of(i)} must be a scalar or have one element, got {shape}")
         if shape is not None and len(shape) == 1:
-            op.require(eq(shape[0], 1), "a quantization parameter must hold one element", (i, 0))
+            op.require(eq(shape[0], 1), "quantization parameter must have one element", (i, 0))
 
 
 def per_column(op: Op, parameter: int, matrix: int, what: str) -> None:
-    """Requires that a quantization parameter has one element, or one per column of a matrix."""
+    """Require that a quantization parameter has one element, or one per column of a matrix."""
     shape = op.shape(parameter) if op.has(parameter) else None
     b = op.shape(matrix)
     if shape is None or b is None or not shape:
@@ -59,14 +59,14 @@ def per_column(op: Op, parameter: int, matrix: int, what: str) -> None:
         fits = any_of((eq(shape[0], 1), *(eq(shape[0], columns) for columns in b[1:2] if len(b) == 2)))
         op.require(fits, why, (parameter, 0), (matrix, len(b) - 1))
     elif len(shape) != len(b):
-        raise InvalidNode(f"{why}, it is {shape}")
+        raise InvalidNode(f"{why}, got {shape}")
     else:
         for k, (d, size) in enumerate(zip(shape, b, strict=True)):
             op.same(d, ONE if k == len(b) - 2 else size, why, (parameter, k), (matrix, k))
 
 
 def product_axes(a: int = 0, b: int = 1, *, transposed: bool = False) -> Axes:
-    """Makes the axis rule of a product of inputs `a` and `b`; `transposed`: by attributes."""
+    """Make the axis rule of a product of inputs `a` and `b`; `transposed`: by attributes."""
 
     def axes(op: Op, _: Outputs) -> Links:
         ranks = rank(op, a), rank(op, b)
@@ -131,7 +131,7 @@ def qlinear_matmul(op: Op) -> Known:
 
 
 def gemm_shape(op: Op, *, expands: bool = True) -> Shape | None:
-    """Shape of ``A B + C`` with the transposition flags; C expands to it (or has exactly that shape)."""
+    """Return the shape of ``A B + C`` with the transposition flags; C expands to it (or has exactly that shape)."""
     a, b = _gemm_left(op), op.shape(1, 2)
     flip_a, flip_b = int(bool(op.int_attr("transA", 0))), int(bool(op.int_attr("transB", 0)))
     if b is None or (a is None and not op.has(0)):
@@ -141,7 +141,7 @@ def gemm_shape(op: Op, *, expands: bool = True) -> Shape | None:
         rows = op.fresh("rows of a product whose first operand may be a vector")
     else:
         rows = a[flip_a]
-        why = "the inner sizes of a matrix product must agree"
+        why = "inner sizes of a matrix product must be equal"
         op.require(eq(a[1 - flip_a], b[flip_b]), why, places[1 - flip_a], (1, flip_b))
     out = Shape((rows, b[1 - flip_b]))
     at: tuple[Place, Place] = (places[flip_a], (1, 1 - flip_b))
@@ -157,10 +157,11 @@ def gemm_shape(op: Op, *, expands: bool = True) -> Shape | None:
 
 
 def _gemm_left(op: Op) -> Shape | None:
-    """Shape of the first operand of a Gemm, after its transposition flag. For onnxruntime a vector is one row.
+    """Return the shape of a Gemm's first operand, transposed if requested. onnxruntime treats a vector as one row.
 
-    It refuses the vector where it knows when it loads the model that it is one; what a Squeeze without axes leaves is then
-    taken to have the rank that it was given.
+    It rejects a vector that it can detect at load time. The result of a Squeeze without axes is then assumed to have
+    the rank
+    that was given.
     """
     a = op.shape(0)
     if (a is None or len(a) == 1) and op.as_onnxruntime("gemm-vector") and standard_rank(op, 0) in (None, 2):
@@ -169,7 +170,7 @@ def _gemm_left(op: Op) -> Shape | None:
 
 
 def gemm_inner(op: Op) -> Dim | None:
-    """The inner size of a Gemm; None if the first operand's rank is unknown or no Gemm's."""
+    """Return the inner size of a Gemm; None if the first operand's rank is unknown or no Gemm's."""
     a, flip = op.shape(0), bool(op.int_attr("transA", 0))
     return None if not a or len(a) > 2 else ONE if flip and len(a) == 1 else a[0 if flip else -1]
 
@@ -178,7 +179,7 @@ GEMM = product_of(gemm_inner, 2)
 
 
 def gemm_axes(b: int = 1, bias: int = 2) -> Axes:
-    """Makes the axis rule of a Gemm: `b` and `bias` are the indices of those inputs."""
+    """Make the axis rule of a Gemm: `b` and `bias` are the indices of those inputs."""
 
     def axes(op: Op, _: Outputs) -> Links:
         inputs: list[list[Label]] = [own(op, i) for i in range(op.n_in)]
@@ -209,7 +210,7 @@ signature("Det", "*S M M -> *S", axes="=")
 # ---------------------------------------------------------------------- Einsum
 
 _ELLIPSIS = "..."
-_TRANSPOSED = "the runtime cannot bring the axes of this operand into order where these are empty"
+_TRANSPOSED = "onnxruntime cannot transpose this operand if these axes are empty"
 #: a label, and which axis of its ellipsis
 Axis = tuple[str, int]
 
@@ -289,10 +290,10 @@ class _Labels:
             axis += 1
 
     def ellipsis(self) -> tuple[Dim, ...]:
-        """The dims covered by the ellipsis."""
+        """Return the dims covered by the ellipsis."""
         ranks = {len(dims) for _, _, dims in self.groups}
         if len(ranks) > 1:
-            raise InvalidNode("the ellipsis stands for different numbers of dims in different inputs")
+            raise InvalidNode("the ellipsis must match the same number of dims in every input")
         for i, axis, dims in self.groups:
             for k, d in enumerate(dims):
                 self.bind(f"...{k}", d, (i, axis + k))
@@ -306,16 +307,15 @@ def _order(terms: Iterable[Seq[Axis]]) -> dict[Axis, int]:
 
 
 def _axes(term: Seq[str], rank: int) -> list[Axis]:
-    """The label of each axis of an input; axes of an ellipsis are numbered."""
+    """Return the label of each axis of an input; axes of an ellipsis are numbered."""
     extra = rank - len(term) + 1
     return [(x, k) for x in term for k in (range(extra) if x == _ELLIPSIS else (0,))]
 
 
 def _transposes(op: Op, terms: Seq[Seq[str]], shapes: Seq[Shape]) -> None:
-    """Requires that onnxruntime can transpose each operand into its order of axes. Where only sizes of 1 pass each other
-    nothing is needed.
+    """Require that onnxruntime can transpose each operand into its axis order.
 
-    A term that repeats a label is not followed.
+    Nothing is required if only axes of size 1 move. A term with a repeated label is not modeled.
     """
     labels = [_axes(term, len(shape)) for term, shape in zip(terms, shapes, strict=True)]
     order = _order(labels)
@@ -329,10 +329,12 @@ def _transposes(op: Op, terms: Seq[Seq[str]], shapes: Seq[Shape]) -> None:
 
 
 def _transposable(places: list[int], shape: Shape) -> Cond:
-    """Condition that onnxruntime's kernels can transpose a tensor into ascending `places`.
+    """Return the condition under which onnxruntime's kernels can transpose a tensor into ascending `places`.
 
-    Of two neighbouring blocks of axes that change places, one an axis or both at the end, it moves one, and divides by its
-    size and by those before and behind both. Other ways go wrong where only what stays at the end is empty.
+    If two adjacent blocks of axes swap, and one of them is a single axis or both are last, onnxruntime moves one
+    block and
+    divides by its size and by the sizes before and after both. Other permutations fail only if the trailing fixed
+    axes are empty.
     """
     wanted = sorted(places)
     changed = [i for i, (a, b) in enumerate(zip(places, wanted, strict=True)) if a != b]
@@ -348,7 +350,7 @@ def _transposable(places: list[int], shape: Shape) -> Cond:
 
 
 def _einsum_work(op: Op, outputs: Outputs) -> Operations | None:
-    """Operations of an Einsum that multiplies all operands at each choice of the labels, and sums.
+    """Return the operations of an Einsum that multiplies all operands at each choice of the labels, and sums.
 
     Each operand after the first costs a multiplication and an addition there; one alone is only summed.
     """

@@ -37,7 +37,7 @@ same_shape("Imputer", types=(0,), work=each(0))
 
 
 def length(op: Op, *names: str) -> int:
-    """Length of the list or tensor in the first of these attributes that is given."""
+    """Return the length of the list or tensor in the first of these attributes that is given."""
     for name in names:
         value = op.attr(name)
         if isinstance(value, Constant):
@@ -48,27 +48,27 @@ def length(op: Op, *names: str) -> int:
 
 
 def one_of(op: Op, *names: str) -> str:
-    """The name of the given one of these attributes; raises `MalformedNode` unless it is exactly one."""
+    """Return the name of the given one of these attributes; raises `MalformedNode` unless it is exactly one."""
     given = [name for name in names if op.attr(name) is not None]
     if len(given) != 1:
         raise MalformedNode(
-            f"{op.node.op_type} needs exactly one of {', '.join(names)}, it has {given or 'none'}"
+            f"{op.node.op_type} needs exactly one of {', '.join(names)}, got {given or 'none'}"
         )
     return given[0]
 
 
 def rows_of(op: Op, i: int = 0) -> tuple[Dim, Dim] | None:
-    """``(N, F)`` of an input ``[N, F]`` or ``[F]``; None when its rank is not known."""
+    """Return ``(N, F)`` for an input ``[N, F]`` or ``[F]``; None if its rank is unknown."""
     shape = op.shape(i)
     if shape is None:
         return None
     if len(shape) not in (1, 2):
-        raise InvalidNode(f"input {op.name_of(i)} must have rank 1 or 2, it is {shape}")
+        raise InvalidNode(f"input {op.name_of(i)} must have rank 1 or 2, got {shape}")
     return (ONE, shape[0]) if len(shape) == 1 else (shape[0], shape[1])
 
 
 def require_features(op: Op, wanted: Cond, why: str) -> None:
-    """Requires a condition on the number of features, the last axis of input 0."""
+    """Require a condition on the number of features, the last axis of input 0."""
     op.require(wanted, why, (0, (op.rank(0) or 1) - 1))
 
 
@@ -92,7 +92,7 @@ def scaler(op: Op) -> Known:
 
 
 def _picked_axes(op: Op, _: Outputs) -> Links:
-    """Links of ArrayFeatureExtractor: columns of input 0 selected by input 1."""
+    """Return the links of ArrayFeatureExtractor: columns of input 0 selected by input 1."""
     x, picks = own(op), own(op, 1)
     return Links([x, picks], [[*(plain(x[:-1]) or [[]]), picks]])
 
@@ -110,7 +110,7 @@ def _picked_axes(op: Op, _: Outputs) -> Links:
 def array_feature_extractor(op: Op) -> Known:
     shape, indices = op.shape(0), op.shape(1)
     if shape is not None and not shape:
-        raise InvalidNode(f"input {op.name_of(0)} must have rank 1 or more, it is a scalar")
+        raise InvalidNode(f"input {op.name_of(0)} must have rank 1 or more, got a scalar")
     n = indices.numel if indices is not None else op.fresh("the number of selected features", 1)
     op.require(ge(n, 1), "at least one feature must be selected", (1, None))
     if shape is None:
@@ -163,7 +163,7 @@ def one_hot_encoder(op: Op) -> Known:
 
 # https://onnx.ai/onnx/operators/onnx_aionnxml_CategoryMapper.html
 def swap_strings(op: Op) -> Known:
-    """Lowers CategoryMapper: text becomes integers, integers become text."""
+    """Lower CategoryMapper: text becomes integers, integers become text."""
     other: dict[int, int] = {STRING: INT64, INT64: STRING}
     return op.out(op.shape(0), other.get(op.dtype(0), 0))
 
@@ -181,7 +181,7 @@ ml("LabelEncoder", until=2, work=each(0), axes=SAME)(swap_strings)
 
 @ml("LabelEncoder", since=2, work=each(0), axes=SAME)
 def label_encoder(op: Op) -> Known:
-    """Lowers LabelEncoder; keys and values are attributes of equal length."""
+    """Lower LabelEncoder; keys and values are attributes of equal length."""
     kinds = {"strings": STRING, "int64s": INT64, "floats": FLOAT}
     tensors = ("tensor",) if op.version >= 4 else ()
     keys, values = (
@@ -232,12 +232,12 @@ def zip_map(op: Op) -> Known:
 
 
 def scores(op: Op, rows: tuple[Dim, Dim] | None, columns: Dim) -> Tensor:
-    """The output for scores, ``[N, columns]`` of floats."""
+    """Return the output for scores, ``[N, columns]`` of floats."""
     return op.out([rows[0] if rows is not None else op.fresh("the number of rows"), columns], FLOAT)
 
 
 def classified(op: Op, rows: tuple[Dim, Dim] | None, columns: Dim, ints: str) -> list[Known | None]:
-    """The outputs of a classifier: labels ``[N]`` and scores ``[N, columns]``."""
+    """Return the outputs of a classifier: labels ``[N]`` and scores ``[N, columns]``."""
     found = scores(op, rows, columns)
     assert found.shape is not None
     dtype = STRING if op.attr("classlabels_strings") else INT64 if op.attr(ints) else 0
@@ -253,14 +253,13 @@ def linear_regressor(op: Op) -> Known:
 
 
 def require_coefficients(op: Op, rows: tuple[Dim, Dim] | None, outputs: int) -> None:
-    """Requires at least ``outputs * F`` coefficients."""
+    """Require at least ``outputs * F`` coefficients."""
     if rows is not None:
         enough = le(rows[1].scale(outputs), length(op, "coefficients"))
-        require_features(op, enough, "there must be a coefficient for each feature and output")
+        require_features(op, enough, "expected one coefficient per feature and output")
 
 
 def _classifier_work(op: Op, outputs: Outputs) -> Operations | None:
-    """Work of a linear classifier: a dot product per class."""
     shape, classes = op.shape(0), length(op, "intercepts")
     if shape is None or not classes:
         return None
@@ -288,7 +287,7 @@ def svm_regressor(op: Op) -> Known:
 
 
 def require_trained(op: Op, rows: tuple[Dim, Dim] | None, features: int) -> None:
-    """Requires as many features as the support vectors have."""
+    """Require as many features as the support vectors have."""
     if rows is not None and features:
         require_features(op, eq(rows[1], features), "expected the trained model's features")
 
@@ -296,7 +295,7 @@ def require_trained(op: Op, rows: tuple[Dim, Dim] | None, features: int) -> None
 # https://onnx.ai/onnx/operators/onnx_aionnxml_SVMClassifier.html
 @ml("SVMClassifier", axes=SAMPLES)
 def svm_classifier(op: Op) -> list[Known | None]:
-    """Lowers SVMClassifier: labels, and scores per class or per pair of classes."""
+    """Lower SVMClassifier: labels, and scores per class or per pair of classes."""
     rows, per_class = rows_of(op), op.ints_attr("vectors_per_class") or ()
     labels = length(op, "classlabels_ints", "classlabels_strings")
     if per_class:
@@ -352,5 +351,5 @@ def tree_rows(op: Op) -> tuple[Dim, Dim]:
     if isinstance(modes, tuple):
         features = tuple(f for f, mode in zip(features, modes, strict=False) if mode != "LEAF")
     if features:
-        op.require(ge(shape[1], max(features) + 1), "the trees look at a feature that is not there", (0, 1))
+        op.require(ge(shape[1], max(features) + 1), "input must have all features of the trees", (0, 1))
     return shape[0], shape[1]

@@ -19,7 +19,6 @@ from ..lower.work import Operations, Outputs, Work, each, per
 
 
 def _lrn_work(op: Op, outputs: Outputs) -> Operations | None:
-    """Work of an LRN."""
     return per(outputs[0], op.int_attr("size", None) + 5)
 
 
@@ -72,7 +71,7 @@ def mean_variance_normalization(op: Op) -> Known:
 
 # https://onnx.ai/onnx/operators/onnx__BatchNormalization.html
 def batch_normalization(op: Op, always_spatial: bool) -> list[Known]:
-    """Lowers BatchNormalization: the output and, in training mode, statistics.
+    """Lower BatchNormalization: the output and, in training mode, statistics.
 
     They are per channel; an input of rank 1 has one channel. Before version 9 they could be per feature.
     """
@@ -85,9 +84,9 @@ def batch_normalization(op: Op, always_spatial: bool) -> list[Known]:
         raise InvalidNode(f"input {op.name_of(0)} needs at least one axis")
     if op.version >= 14 and op.n_out != (3 if op.int_attr("training_mode", 0) else 1):
         raise MalformedNode(
-            f"BatchNormalization has 3 outputs where it trains, else one: here it has {op.n_out}"
+            f"BatchNormalization must have 3 outputs in training mode, 1 otherwise, got {op.n_out}"
         )
-    why = "scale, bias, mean and variance need one element per channel"
+    why = "scale, bias, mean, and variance must have one element per channel"
     if statistics is None:
         statistics = op.same_shapes(range(1, 5), why)
     else:
@@ -118,7 +117,7 @@ lower(
 
 # https://onnx.ai/onnx/operators/onnx__GroupNormalization.html
 def group_normalization(op: Op, per_channel: bool) -> Known:
-    """Lowers GroupNormalization, whose scale and bias are per channel, or (before version 21) per group.
+    """Lower GroupNormalization, whose scale and bias are per channel, or (before version 21) per group.
 
     onnxruntime runs the standard's function body: its reshape fails on an empty tensor, and it broadcasts
     a scale or bias of size 1.
@@ -127,10 +126,10 @@ def group_normalization(op: Op, per_channel: bool) -> Known:
     if shape is None:
         return op.out(None)
     if len(shape) < 2:
-        raise InvalidNode(f"input {op.name_of(0)} needs rank 2 or more, it is {shape}")
+        raise InvalidNode(f"input {op.name_of(0)} must have rank 2 or more, got {shape}")
     groups = op.int_attr("num_groups", 0)
     if groups < 1:
-        raise InvalidNode(f"num_groups must be at least 1, it is {groups}")
+        raise InvalidNode(f"num_groups must be at least 1, got {groups}")
     op.require(divides(groups, shape[1]), f"the channels must split into {groups} groups", (0, 1))
     for k, d in enumerate(shape):
         op.require(ge(d, 1), EMPTY_GROUPS, (0, k))
@@ -138,7 +137,7 @@ def group_normalization(op: Op, per_channel: bool) -> Known:
     for i in (1, 2):
         given = vector(op, i)
         if given is not None:
-            why = f"scale and bias need one element per {'channel' if per_channel else 'group'}"
+            why = f"scale and bias must have one element per {'channel' if per_channel else 'group'}"
             op.require(any_of((eq(given, size), eq(given, 1))), why, (i, None), (0, 1))
     return op.out(shape)
 
@@ -147,7 +146,7 @@ _group = partial(
     lower,
     "GroupNormalization",
     ranks="first",
-    fault="has parameters that do not fit its input",
+    fault="has parameters of the wrong size for its input",
     runtime=("no kernel", "kept"),
     work=each(7),
     axes="N C *S, ?, ? -> N ^C ^*S",
@@ -157,7 +156,7 @@ _group(since=21)(partial(group_normalization, per_channel=True))
 
 
 def broadcasts_to(op: Op, i: int, target: Shape, why: str) -> None:
-    """Requires that input `i` broadcasts to `target`, the shape of input 0."""
+    """Require that input `i` broadcasts to `target`, the shape of input 0."""
     given = op.shape(i)
     if given is None:
         return
@@ -186,7 +185,7 @@ def _scaled(op: Op) -> tuple[Shape | None, int]:
 @lower(
     "LayerNormalization",
     ranks="first",
-    fault="has parameters that do not fit its input",
+    fault="has parameters of the wrong size for its input",
     runtime=("early", "any attribute"),
     work=each(5, 1, 2),
     axes=along_axis(-1, rest=True),
@@ -202,7 +201,7 @@ def layer_normalization(op: Op) -> list[Known]:
 @lower(
     "RMSNormalization",
     ranks="first",
-    fault="has parameters that do not fit its input",
+    fault="has parameters of the wrong size for its input",
     work=each(3, 1),
     axes=along_axis(-1, rest=True),
 )

@@ -57,7 +57,7 @@ for domain in ("", "TRT", "trt.plugins"):
 )
 @lower("LayerNormalization", domain=MICROSOFT, types=(1, "float"), work=each(5, 1, 2), axes=NORMAL)
 def layer_normalization(op: Op) -> list[Known | None]:
-    """Lowers LayerNormalization in models older than opset 17, where onnxruntime adds it."""
+    """Lower LayerNormalization in models older than opset 17, where onnxruntime adds it."""
     return lower_as(op, "LayerNormalization", 17, (0, 1, 2))
 
 
@@ -77,14 +77,14 @@ def dynamic_slice(op: Op) -> list[Known | None]:
 
 @lower("Crop", types=(0,), work=MOVES)
 def crop(op: Op) -> Known:
-    """Lowers Crop: `border` is left, top, right, bottom; `scale` is the height and width to keep."""
+    """Lower Crop: `border` is left, top, right, bottom; `scale` is the height and width to keep."""
     shape, border, scale = op.sized(0, 4), op.ints_attr("border") or (), op.ints_attr("scale")
     if len(border) < (2 if scale else 4):
-        raise InvalidNode(f"border {list(border)} of Crop is too short")
+        raise InvalidNode(f"border must have at least {2 if scale else 4} elements, got {list(border)}")
     height, width = shape[2:]
     for axis, size, before in ((2, height, border[1]), (3, width, border[0])):
         kept = scale[axis - 2] if scale else border[5 - axis]
-        op.require(ge(size, before + kept), "the border must lie inside the image", (0, axis))
+        op.require(ge(size, before + kept), "the border must be inside the image", (0, axis))
     if scale:
         return op.out([*shape[:2], *scale])
     return op.out([*shape[:2], height - border[1] - border[3], width - border[0] - border[2]])
@@ -101,7 +101,7 @@ def given_tensor_fill(op: Op) -> Known:
 
 @lower("ATen", domain="org.pytorch.aten", types=(0,))
 def aten(op: Op) -> Outputs:
-    """Lowers ATen: only embeddings are followed, other outputs are unknown."""
+    """Lower ATen: only embeddings are supported; other outputs are unknown."""
     weights, indices = op.shape(0), op.shape(1)
     if op.text_attr("operator", "") != "embedding" or weights is None or indices is None:
         return opaque(op)

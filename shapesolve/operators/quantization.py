@@ -17,22 +17,22 @@ signature(
     "DynamicQuantizeLinear",
     "*S -> *S, ., .",
     work=reads(4),
-    axes=mixes("takes one scale for all rows of {symbol}"),
+    axes=mixes("uses one scale for all items of {symbol}"),
 )
 
 
 def scale_fits(op: Op, axis: int) -> None:
-    """Requires that scale (input 1) and zero point (input 2) fit input 0."""
+    """Require that scale (input 1) and zero point (input 2) fit input 0."""
     block = op.int_attr("block_size", 0)
     if block < 0:
-        raise InvalidNode(f"block_size must not be negative, it is {block}")
+        raise InvalidNode(f"block_size must not be negative, got {block}")
     x, scale = op.shape(0), op.shape(1)
     if scale is None:
         return
     if block:
         _blocked(op, x, scale, axis, block)
     elif len(scale) > 1:
-        raise InvalidNode(f"the scale {op.name_of(1)} must be a scalar or a vector, it is {scale}")
+        raise InvalidNode(f"the scale {op.name_of(1)} must be a scalar or a vector, got {scale}")
     elif scale:
         size, places = scale[0], [(1, 0)]
         fits = eq(size, 1)
@@ -56,7 +56,7 @@ def _blocked(op: Op, x: Shape | None, scale: Shape, axis: int, block: int) -> No
         if k == axis:
             op.same(s, ceil_div(d, constant(block)), f"expected one scale per block of {block}", *places)
         else:
-            op.same(s, d, "a blocked scale must agree with the input on the other axes", *places)
+            op.same(s, d, "blocked scale must have the input's size on the other axes", *places)
 
 
 def _zero_point(op: Op, scale: Shape, blocked: bool) -> None:
@@ -69,12 +69,12 @@ def _zero_point(op: Op, scale: Shape, blocked: bool) -> None:
             op.same(z, s, why, (2, k), (1, k))
     elif blocked or len(zero) > 1:
         raise InvalidNode(f"scale {scale} and zero point {zero} must have the same shape")
-    else:  # a scalar beside a vector of one element
+    else:  # a scalar with a one-element vector
         op.require(eq((*zero, *scale)[0], 1), why, (2, None), (1, None))
 
 
 def quantize_axes(op: Op, _: Outputs) -> Links:
-    """Links of a quantization, whose scale and zero point may be per element of an axis."""
+    """Return the links of a quantization, whose scale and zero point may be per element of an axis."""
     labels, per = own(op), []
     for i in range(1, op.n_in):
         of_axis = op.rank(i) == 1 and rank(op) and sizes(op, i)[0] is not ONE
@@ -94,7 +94,7 @@ def quantize_linear(op: Op) -> Known:
     chosen = op.int_attr("output_dtype", 0)
     dtype = op.dtype(2) if op.has(2) else chosen or TensorProto.UINT8
     if chosen and dtype and dtype != chosen:
-        raise MalformedNode("output_dtype and the zero point ask for two different element types")
+        raise MalformedNode("output_dtype and the zero point must have the same element type")
     return op.out(op.shape(0), dtype)
 
 

@@ -35,7 +35,7 @@ def recurrent(op: Op, gates: int, not_empty: str = "", activations: int = 0) -> 
     """
     direction = op.text_attr("direction", "forward")
     if direction not in _DIRECTIONS:
-        raise InvalidNode(f"direction {direction!r} is not one of forward, reverse, bidirectional")
+        raise InvalidNode(f"direction must be 'forward', 'reverse', or 'bidirectional', got {direction!r}")
     directions = constant(_DIRECTIONS[direction])
     if op.as_onnxruntime("recurrent-attributes"):
         _check_attributes(op, activations, _DIRECTIONS[direction])
@@ -46,7 +46,7 @@ def recurrent(op: Op, gates: int, not_empty: str = "", activations: int = 0) -> 
     state = (batch, directions, hidden) if batch_first else (directions, batch, hidden)
     for name, size in (("S", length), ("B", batch), ("I", x[2])):
         if name in not_empty:
-            op.require(ge(size, 1), "the runtime cannot run this layer on an empty input", (0, None))
+            op.require(ge(size, 1), "onnxruntime cannot run this layer on an empty input", (0, None))
     rows = 0 if batch_first else 1
     per_row: dict[int, Place] = {rows: (0, rows)}
     count, width = "the number of directions", "the hidden size"
@@ -78,11 +78,11 @@ def recurrent(op: Op, gates: int, not_empty: str = "", activations: int = 0) -> 
 
 
 def _check_attributes(op: Op, activations: int, directions: int) -> None:
-    """Raises `InvalidNode` for attributes that onnxruntime's kernel rejects at load time."""
+    """Raise `InvalidNode` for attributes that onnxruntime's kernel rejects at load time."""
     simple = activations == 1  # RNN's kernel reads no clip, and its names as they are written
     clip, named = op.attr("clip"), op.attr("activations")
     if isinstance(clip, (int, float)) and clip <= 0 and not simple:
-        raise MalformedNode(f"{op.node.op_type} needs clip > 0, it is {clip}")
+        raise MalformedNode(f"{op.node.op_type} requires clip > 0, got {clip}")
     if not isinstance(named, tuple) or not named:
         return
     known = _ACTIVATIONS if simple else {name.lower() for name in _ACTIVATIONS}
@@ -91,12 +91,12 @@ def _check_attributes(op: Op, activations: int, directions: int) -> None:
             raise MalformedNode(f"{op.node.op_type} has no activation {name!r}")
     if len(named) != activations * directions and not (simple and len(named) == 2):
         raise MalformedNode(
-            f"{op.node.op_type} needs {activations * directions} activations, it has {len(named)}"
+            f"{op.node.op_type} needs {activations * directions} activations, got {len(named)}"
         )
 
 
 def _hidden_size(op: Op, gates: int) -> Dim:
-    """The hidden size: the attribute, or by the weights ``[directions, gates*hidden, hidden]``."""
+    """Return the hidden size: the attribute, or by the weights ``[directions, gates*hidden, hidden]``."""
     size = op.int_attr("hidden_size", 0)
     if size:
         return constant(size)
@@ -117,7 +117,7 @@ def _needs(
     meanings: Sequence[str],
     of: Mapping[int, Place] | None = None,
 ) -> None:
-    """Requires that input `i`, if connected, has these dims. `of`: by axis, the place of another input that has the size."""
+    """Require that input `i`, if connected, has these dims. `of`: by axis, the place of another input that has the size."""
     if not op.has(i):
         return
     needs = [*map(as_dim, dims)]
@@ -159,7 +159,7 @@ for name, gates, cell, not_empty, activations in (
         name,
         reads={4: LENGTHS},
         elements=(4,),
-        fault="has weights that do not fit together",
+        fault="has weights of mismatched sizes",
         work=Work(partial(recurrent_work, gates=gates, cell=cell)),
         axes=recurrent_axes,
     )(partial(recurrent, gates=gates, not_empty=not_empty, activations=activations))

@@ -1,6 +1,6 @@
 """Reductions along axes, and CumSum.
 
-https://onnx.ai/onnx/operators/onnx__ReduceSum.html and its kin
+https://onnx.ai/onnx/operators/onnx__ReduceSum.html and related operators
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from ..lower.types import Known
 from ..lower.values import Array, Elem, Value
 from ..lower.work import Outputs, each, reads
 
-#: axes to reduce; None where they are not known
+#: axes to reduce; None if unknown
 Axes = tuple[int, ...] | None
-_AXES = "axes must be those of the input"
-#: bounds of the reduced value, from those of the elements and their number
+_AXES = "axes must be axes of the input"
+#: bounds of the reduced value, computed from the elements' bounds and count
 OnBounds = Callable[[DimRange, Dim], DimRange]
 
 
@@ -47,14 +47,14 @@ class _Reducer:
         self.join, self.start, self.each, self.bounds = join, start, each, bounds
 
     def elements(self, elems: list[Elem], dtype: int) -> Elem:
-        """The reduction of these elements to one."""
+        """Return the reduction of these elements to one."""
         done = [None if e is None else self.each(e, dtype) for e in elems]
         start = None if self.start is None else arith.cast(ONE * self.start, dtype)
         return arith.fold(self.join, done, dtype, start)
 
 
 def _bounds_of_one(bounds: DimRange, count: Dim) -> DimRange:
-    """Bounds of a maximum or minimum, which is one of the elements if there is one."""
+    """Return the bounds of a maximum or minimum, which is one of the elements if there is one."""
     return bounds if count.lo is not None and count.lo >= 1 else (None, None)
 
 
@@ -108,12 +108,12 @@ def _noop_value(op: Op, reducer: _Reducer | None) -> Value | None:
 
 
 def _reduce(op: Op, reducer: _Reducer | None, axes: Axes, known: bool) -> Known:
-    """Lowers a reduction of `axes` (None: all), or of unknown axes (`known` false)."""
+    """Lower a reduction of `axes` (None: all), or of unknown axes (`known` false)."""
     shape, keep = op.shape(0), op.int_attr("keepdims", 1) != 0
     if shape is None:
         return op.out(() if known and axes is None and not keep else None)
     if not known:
-        if shape:  # of a scalar onnxruntime looks at no axis that it learns at run time
+        if shape:  # For a scalar, onnxruntime ignores axes that are known only at run time.
             op.in_range(op.value(1), constant(len(shape)), op.shape(1) or (), _AXES, (1, None))
         return op.out(_unknown_axes(op, shape, keep))
     rank = len(shape)
@@ -123,7 +123,6 @@ def _reduce(op: Op, reducer: _Reducer | None, axes: Axes, known: bool) -> Known:
 
 
 def _left(shape: Shape, chosen: Seq[int], keep: bool) -> list[Dim]:
-    """The sizes that remain after reducing the `chosen` axes."""
     if keep:
         return [ONE if i in chosen else d for i, d in enumerate(shape)]
     return [d for i, d in enumerate(shape) if i not in chosen]
@@ -213,7 +212,7 @@ def arg_extreme(op: Op) -> Known:
     axis = op.axis(op.int_attr("axis", 0), len(shape))
     others = shape[:axis] + shape[axis + 1 :]
     there = any_of((ge(shape[axis], 1), eq(others.numel, 0)))
-    op.require(there, "there must be an element to choose", (0, axis))
+    op.require(there, "expected at least one element to choose from", (0, axis))
     return op.out(_left(shape, (axis,), keep), value=Value.between(ZERO, shape[axis] - 1))
 
 
@@ -228,10 +227,10 @@ def _running(reducer: _Reducer, op: Op) -> Known:
     if shape is None:
         return op.out(None)
     if not shape:
-        raise InvalidNode(f"{op.node.op_type} needs an axis, {op.name_of(0)} is a scalar")
+        raise InvalidNode(f"{op.node.op_type} requires an axis, but {op.name_of(0)} is a scalar")
     nothing = eq(shape.numel, 0)  # onnxruntime looks at the axis only when there is data
     if axis_shape is not None:
-        op.require(any_of((eq(axis_shape.numel, 1), nothing)), "there must be one axis", (1, None))
+        op.require(any_of((eq(axis_shape.numel, 1), nothing)), "expected one axis", (1, None))
     given = op.const_ints(1)
     if given is None or len(given) != 1:
         op.in_range(op.value(1), constant(len(shape)), shape, _AXES, (1, None))
@@ -269,7 +268,7 @@ def _running_row(
 
 
 def _running_bounds(bounds: DimRange, size: Dim, exclusive: bool) -> DimRange:
-    """Bounds of a running sum: from no term (or one) to all terms."""
+    """Return the bounds of a running sum: from no term (or one) to all terms."""
     lo, hi = bounds
     first: tuple[IntoDim | None, IntoDim | None] = (0, 0) if exclusive else bounds
     return (

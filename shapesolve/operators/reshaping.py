@@ -96,9 +96,9 @@ def reshape(op: Op) -> Known:
 
 
 def reshaped(op: Op, target: Seq[Dim]) -> Known:
-    """The input reshaped to `target`."""
+    """Return the input reshaped to `target`."""
     if sum(t.value == -1 for t in target) > 1 or any(t.value is not None and t.const < -1 for t in target):
-        raise InvalidNode(f"the target shape {Shape(target)} is not one: one entry may be -1, none below")
+        raise InvalidNode(f"target shape {Shape(target)} must have entries >= -1, and at most one -1")
     copies = not op.int_attr("allowzero", 0)
     x = op.shape(0)
     value = op.value(0)
@@ -115,12 +115,12 @@ def reshaped(op: Op, target: Seq[Dim]) -> Known:
 
 
 def _entry_alone(op: Op, t: Dim, copies: bool) -> Dim:
-    """The size for a target entry if the input's shape is unknown."""
+    """Return the size for a target entry if the input's shape is unknown."""
     return t if held(op, ge(t, 1 if copies else 0)) else op.fresh("a dim that Reshape copies or infers")
 
 
 def _entry(op: Op, x: Shape, i: int, t: Dim, copies: bool) -> Dim | None:
-    """The size for a target entry; None if it may be -1 (inferred) or 0 (copied)."""
+    """Return the size for a target entry; None if it may be -1 (inferred) or 0 (copied)."""
     if t.value == -1:
         return None
     if held(op, ge(t, 0 if not copies else 1)):
@@ -135,13 +135,13 @@ def _entry(op: Op, x: Shape, i: int, t: Dim, copies: bool) -> Dim | None:
         if beyond:
             op.require(ge(t, 1), "a target entry of 0 copies an axis that the input does not have", (1, 0))
             return t
-        if ite(eq(t, 0), x[i], t) is t:  # where it is 0, it copies a 0
+        if ite(eq(t, 0), x[i], t) is t:  # a 0 here copies a 0
             return t
     return None
 
 
 def _settle(op: Op, x: Shape, target: Seq[Dim], entries: list[Dim | None], copies: bool) -> Outcome:
-    """The result of a Reshape with entries that may still be unknown (None)."""
+    """Return the result of a Reshape with entries that may still be unknown (None)."""
     open_at = [i for i, e in enumerate(entries) if e is None and target[i].value != -1]
     inferred = next((i for i, t in enumerate(target) if t.value == -1), None)
     if not open_at:
@@ -185,7 +185,7 @@ def _meanings(op: Op, t: Dim, copies: bool) -> list[tuple[str, Cond]]:
 def _split_cases(
     op: Op, x: Shape, target: Seq[Dim], entries: list[Dim | None], open_at: list[int], inferred: int | None
 ) -> Outcome | None:
-    """The result by cases: each unknown entry is a size, or copied, or inferred.
+    """Return the result by cases: each unknown entry is a size, or copied, or inferred.
 
     None when there are too many cases.
     """
@@ -227,7 +227,7 @@ def _in_case(
     known: Mapping[str, Dim],
     copies: bool,
 ) -> Outcome:
-    """The result in one case: given meanings of the unknown entries."""
+    """Return the result in one case: given meanings of the unknown entries."""
     dims = [e if e is not None else ONE for e in entries]
     left = [k for k, meaning in means.items() if meaning == "inferred"]
     left += [inferred] if inferred is not None else []
@@ -246,7 +246,7 @@ def _in_case(
 
 
 def _give_up(op: Op, x: Shape, target: Seq[Dim], entries: list[Dim | None]) -> Outcome:
-    """The result with new symbols for unknown entries, with the conditions that are certain."""
+    """Return the result with new symbols for unknown entries, with the conditions that are certain."""
     dims: list[Dim] = []
     for t, e in zip(target, entries, strict=True):
         d = op.fresh("a dim that Reshape copies or infers") if e is None else e
@@ -258,11 +258,11 @@ def _give_up(op: Op, x: Shape, target: Seq[Dim], entries: list[Dim | None]) -> O
 
 
 def _match(x: Seq[Dim], dims: Seq[Dim]) -> Cond:
-    """Condition that both shapes have the same number of elements."""
+    """Return the condition that both shapes have the same number of elements."""
     left, right = _without_shared(x, dims)
     d = product(left) - product(right)
     factors = [f for f in x if f in dims]
-    if d.terms and not d.const:  # a common factor may be zero, else it can be cancelled
+    if d.terms and not d.const:  # a common factor that may be zero cannot be canceled
         for atom in d.terms[0][0]:
             rest = exact_quotient(d, of_atom(atom))
             if rest is not None:
@@ -282,11 +282,13 @@ def _without_shared(x: Seq[Dim], dims: Seq[Dim]) -> tuple[list[Dim], list[Dim]]:
 
 
 def _infer(op: Op, x: Shape, dims: list[Dim], at: int, copies: bool, sure: Seq[Dim] = ()) -> Outcome:
-    """The result with the dim at `at` inferred from the number of elements. Sizes in `sure` are >= 1 anyway.
+    """Return the result with the dim at `at` inferred from the number of elements. Sizes in `sure` are >= 1.
 
-    onnxruntime fails when the others hold a 0, also when the tensor is empty. Only with allowzero it goes on when the
-    input has a 0 too, and leaves zeros out of the count. That is followed where an entry is known to be 0, else only
-    where no more than one 0 takes part: two of them, one on each side, give a size that needs a formula of its own.
+    onnxruntime fails if the other dims contain a 0, even for an empty tensor. Only with allowzero, and if the input
+    has a 0
+    too, it continues and ignores zeros in the count. This is modeled if an entry is known to be 0, and otherwise only
+    if at most
+    one 0 is possible: one on each side would need another formula.
     """
     others = [d for i, d in enumerate(dims) if i != at]
     left, right = _without_shared(x, others)
@@ -304,7 +306,7 @@ def _infer(op: Op, x: Shape, dims: list[Dim], at: int, copies: bool, sure: Seq[D
 
 
 def _quotient(left: Iterable[Dim], right: Iterable[Dim]) -> tuple[Dim, Cond]:
-    """The product of `left` divided by that of `right`, and the condition that it divides."""
+    """Return the product of `left` divided by the product of `right`, and the condition that it divides evenly."""
     n, open_divisors = product(left), []
     for d in right:
         q = exact_quotient(n, d)

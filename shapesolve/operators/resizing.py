@@ -1,6 +1,6 @@
 """Resize and Upsample.
 
-Where scales are given, an output size is ``floor(size * scale)``, computed in float32 by the runtime.
+With scales, an output size is ``floor(size * scale)``, computed in float32 by the runtime.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _require_scale(op: Op, scale: Elem, i: int, k: int, at_least: float | None) 
 
 
 def _interpolates(op: Op, rank: int, keeps: Mapping[int, Cond], grows: Mapping[int, Cond]) -> None:
-    """Requires that onnxruntime can interpolate along the axes that change. `keeps` and `grows` are, by axis, that it
+    """Require that onnxruntime can interpolate along the axes that change. `keeps` and `grows` are, by axis, that it
     keeps its size and that it does not shrink.
     """
     mode = op.text_attr("mode", "nearest")
@@ -79,14 +79,14 @@ def _interpolates(op: Op, rank: int, keeps: Mapping[int, Cond], grows: Mapping[i
         inside = [grows.get(1, TRUE), grows.get(2, TRUE)]
         free = mode == "linear" or bool(op.int_attr("antialias", 0))
         fits.append(all_of((keeps.get(0, TRUE), keeps.get(3, TRUE), *(() if free else inside))))
-    op.require(any_of(fits), f"mode {mode} interpolates along the inner axes only", (0, None))
+    op.require(any_of(fits), f"mode {mode} interpolates only along the inner axes", (0, None))
 
 
 def _by_scales(
     op: Op, shape: Shape, axes: Seq[int], scales: Seq[Elem], i: int, least: float | None = None
 ) -> Known:
     if len(scales) != len(axes):
-        raise InvalidNode(f"there are {len(scales)} scales for {len(axes)} axes of {op.name_of(0)} {shape}")
+        raise InvalidNode(f"expected {len(axes)} scales for {op.name_of(0)} {shape}, got {len(scales)}")
     out = list(shape)
     if all(isinstance(s, float) for s in scales):
         at = {a: s for a, s in zip(axes, scales, strict=True) if isinstance(s, float)}
@@ -99,7 +99,7 @@ def _by_scales(
 
 
 def _scales(op: Op, i: int) -> tuple[Elem, ...] | None:
-    """Elements of a scales input, unknown ones as None; None if their number is unknown."""
+    """Return the elements of a scales input, unknown ones as None; None if their number is unknown."""
     value, shape = op.value(i), op.shape(i)
     if value is not None and value.elems is not None:
         return value.elems
@@ -114,7 +114,7 @@ _POSITIVE = "a size can only be resized to a positive size, and nothing only to 
 
 def _by_sizes(op: Op, shape: Shape, axes: Seq[int], sizes: Seq[Dim]) -> Known:
     if len(sizes) != len(axes):
-        raise InvalidNode(f"there are {len(sizes)} sizes for {len(axes)} axes of {op.name_of(0)} {shape}")
+        raise InvalidNode(f"expected {len(axes)} sizes for {op.name_of(0)} {shape}, got {len(sizes)}")
     out = list(shape)
     policy = op.text_attr("keep_aspect_ratio_policy", "stretch")
     positive = {a: any_of((eq(shape[a], 0), ge(size, 1))) for a, size in zip(axes, sizes, strict=True)}
@@ -123,7 +123,7 @@ def _by_sizes(op: Op, shape: Shape, axes: Seq[int], sizes: Seq[Dim]) -> Known:
         legal = legal if policy == "not_smaller" else all_of((legal, positive[axis]))
         op.require(legal, _POSITIVE, (0, axis), (3, None))
         out[axis] = size
-    if policy == "not_smaller" and axes:  # the largest factor is that of all axes
+    if policy == "not_smaller" and axes:  # the largest factor applies to all axes
         op.require(any_of(positive.values()), "one of the sizes must be positive", (0, None), (3, None))
     if policy == "stretch":
         pairs = [(a, shape[a], s) for a, s in zip(axes, sizes, strict=True)]
@@ -162,7 +162,7 @@ def _keeping_aspect(op: Op, policy: str, dims: list[Dim], sizes: Seq[Dim]) -> li
 
 
 def _axes(op: Op, n: int | None) -> tuple[Shape, tuple[int, ...]] | None:
-    """The shape of the input and the axes to resize, for `n` sizes or scales."""
+    """Return the shape of the input and the axes to resize, for `n` sizes or scales."""
     given = op.ints_attr("axes")
     shape = op.shape(0) if given or n is None else op.shape(0, n)
     if shape is None:
@@ -171,18 +171,18 @@ def _axes(op: Op, n: int | None) -> tuple[Shape, tuple[int, ...]] | None:
 
 
 def _given(op: Op, i: int) -> bool:
-    """True if input `i` is connected and not the empty tensor that means absent."""
+    """Return True if input `i` is connected and not the empty tensor that means absent."""
     shape = op.shape(i) if op.has(i) else None
     return op.has(i) and not (shape is not None and len(shape) == 1 and shape[0].value == 0)
 
 
 def _open(op: Op) -> Known:
     shape = op.shape(0)
-    return op.out(None if shape is None else op.fresh_shape(len(shape), "resized by what is not known"))
+    return op.out(None if shape is None else op.fresh_shape(len(shape), "a size resized by unknown factors"))
 
 
 def resize_work(op: Op, outputs: Outputs) -> Operations | None:
-    """Work of an interpolation, by the elements read along each axis that changes. Linear reads two, cubic four;
+    """Return the work of an interpolation, by the elements read along each axis that changes. Linear reads two, cubic four;
     nearest only moves elements.
     """
     mode = op.text_attr("mode", "nearest")
@@ -203,7 +203,7 @@ _RESIZE = {
 
 
 def _resize_axes(op: Op, outputs: Outputs) -> Links:
-    """Links of a Resize: axes that keep their size."""
+    """Return the links of a Resize: axes that keep their size."""
     if op.text_attr("coordinate_transformation_mode", "") == "tf_crop_and_resize":
         raise Unfollowed
     return links_kept(op, [a is b for a, b in zip(sizes(op), made(outputs), strict=True)])
@@ -230,7 +230,7 @@ def _resize_by_scales(op: Op, i: int, least: float | None = None) -> Known:
     if scales is None or found is None:
         shape = op.shape(0)
         if shape is not None and op.attr("axes") is None:
-            op.counted(i, len(shape), "there must be a scale for each axis")
+            op.counted(i, len(shape), "expected one scale per axis")
         return _open(op)
     return _by_scales(op, *found, scales, i, least)
 
@@ -246,7 +246,6 @@ def _resize_by_scales(op: Op, i: int, least: float | None = None) -> Known:
     axes=_resize_axes,
 )
 def resize(op: Op) -> Known:
-    """Lowers Resize from opset 11 on."""
     scales = op.shape(2) if op.has(2) and op.has(3) else None
     if scales is not None:
         op.require(eq(scales.numel, 0), "Resize takes scales or sizes, not both", (2, None), (3, None))
@@ -266,7 +265,7 @@ def resize(op: Op) -> Known:
 
 
 def _crop_and_resize(op: Op) -> Known:
-    """Lowers Resize in mode tf_crop_and_resize; known only where onnxruntime follows the standard."""
+    """Lower Resize in mode tf_crop_and_resize; known only where onnxruntime follows the standard."""
     scales, value = _scales(op, 2), op.value(1)
     found = _axes(op, None if scales is None else len(scales))
     roi = value.elems if value is not None else None

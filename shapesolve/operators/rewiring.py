@@ -20,9 +20,9 @@ Orders = Mapping[int, tuple[int, ...]]
 def lower_as(
     op: Op, op_type: str, version: int, inputs: Seq[int], orders: Orders | None = None
 ) -> list[Known | None]:
-    """Lowers a node by the rule of a standard operator, with these inputs and orders of their axes.
+    """Lower a node by the rule of a standard operator, with these inputs and axis orders.
 
-    What the rule requires is stated in terms of `op` itself.
+    The rule's requirements are expressed in terms of `op` itself.
     """
     rule = op.walk.registry.lookup("", op_type, version)
     if rule is None:
@@ -51,7 +51,7 @@ def lower_as(
 
 
 def _retyped(op: Op, i: int, known: Known | None) -> Known | None:
-    """The output with the element type that the node's own operator declares."""
+    """Return the output with the element type that the node's own operator declares."""
     if not isinstance(known, Tensor):
         return known
     return op.walk.interner.tensor(op.output_dtype(i), known.shape, known.value)
@@ -69,7 +69,7 @@ def lower_channels_last(
                 return [None] * op.n_out
             continue
         if len(shape) < 2:
-            raise InvalidNode(f"input {op.name_of(i)} must have a batch and a channel axis, it is {shape}")
+            raise InvalidNode(f"input {op.name_of(i)} must have a batch and a channel axis, got {shape}")
         orders[i] = (0, len(shape) - 1, *range(1, len(shape) - 1))
     return [channels_to_end(op, known) for known in lower_as(op, op_type, version, inputs, orders)]
 
@@ -89,7 +89,7 @@ def channels_to_end(op: Op, known: Known | None) -> Known | None:
 
 
 def as_list(found: Outputs) -> list[Known | None]:
-    """The outputs that a rule returned, as a list."""
+    """Return the outputs that a rule returned, as a list."""
     if found is None or isinstance(found, Tensor | Sequence | Optional | Map):
         return [found]
     return list(found)

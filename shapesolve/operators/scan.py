@@ -29,10 +29,10 @@ def scan(op: Op) -> Steps:
 def _scan(
     op: Op, n: int, first: list[Known | None], scans: list[int], axes: Seq[int], before: Seq[Dim] = ()
 ) -> Steps:
-    """Lowers a Scan with `n` states over the inputs `scans`; `before` is version 8's batch axis."""
+    """Lower a Scan with `n` states over the inputs `scans`; `before` is version 8's batch axis."""
     body = op.graph_attr("body")
     if len(axes) != len(scans):
-        raise InvalidNode(f"there are {len(axes)} scan_input_axes for {len(scans)} scanned inputs")
+        raise InvalidNode(f"expected {len(scans)} scan_input_axes, got {len(axes)}")
     if len(body.inputs) != n + len(scans) or op.n_out < n or len(body.outputs) != op.n_out:
         raise MalformedNode(
             f"the body takes {len(body.inputs)} inputs and gives {len(body.outputs)} outputs: unfit for"
@@ -40,10 +40,10 @@ def _scan(
         )
     _check_directions(op, len(scans), len(body.outputs) - n)
     length, slices = _slices(op, scans, axes, len(before))
-    op.require(ge(length, 1), "there must be something to scan", (scans[0], None))
+    op.require(ge(length, 1), "expected at least one element to scan", (scans[0], None))
     trips = Trips(length, True, ge(length, 1))
     trips.record(op)
-    # states keep their shape from trip to trip, but their data changes
+    # states keep their shape between iterations, but their data changes
     states = [change_sizes(op, known, lambda d: d) for known in first]
     _check_declared(op, [*states, *slices])
     outs = yield from lower_inside(op, "body", [*states, *slices], trips.ran)
@@ -58,7 +58,7 @@ def _scan(
 
 
 def _check_declared(op: Op, given: Seq[Known | None]) -> None:
-    """Raises `MalformedNode` if an input contradicts the body's declared shape, as onnxruntime does."""
+    """Raise `MalformedNode` if an input contradicts the body's declared shape, as onnxruntime does."""
     for (name, declared), known in zip(op.graph_attr("body").inputs, given, strict=False):
         dims = declared.dims if isinstance(declared, TensorType) else None
         shape = known.shape if isinstance(known, Tensor) else None
@@ -66,30 +66,29 @@ def _check_declared(op: Op, given: Seq[Known | None]) -> None:
             continue
         pairs = zip(dims, shape, strict=False)
         if len(dims) != len(shape) or any(isinstance(d, int) and eq(d, e).is_false for d, e in pairs):
-            raise MalformedNode(f"the input {name} of its body is declared as {list(dims)}, it gets {shape}")
+            raise MalformedNode(f"the input {name} of its body must be {list(dims)}, got {shape}")
 
 
 def _scanned(op: Op, n_inputs: int) -> int:
-    """Number of scanned inputs, from the attribute."""
     n = op.int_attr("num_scan_inputs", 0)
     if not 1 <= n <= n_inputs:
-        raise InvalidNode(f"num_scan_inputs {n} does not fit {n_inputs} inputs")
+        raise InvalidNode(f"num_scan_inputs must be between 1 and {n_inputs}, got {n}")
     return n
 
 
 def _check_directions(op: Op, n_scans: int, n_rows: int) -> None:
-    """Raises `MalformedNode` unless lists of directions and axes have the right length."""
+    """Raise `MalformedNode` unless lists of directions and axes have the right length."""
     for name, n in (("scan_input_directions", n_scans), ("scan_output_directions", n_rows)):
         given = op.ints_attr(name)
         if given and (len(given) != n or not {0, 1}.issuperset(given)):
-            raise MalformedNode(f"{name} {list(given)} must hold 0 or 1 for each of {n}")
+            raise MalformedNode(f"{name} must have {n} elements, each 0 or 1, got {list(given)}")
     axes = op.ints_attr("scan_output_axes")
     if axes and len(axes) != n_rows:
-        raise MalformedNode(f"scan_output_axes {list(axes)} needs an axis per scan output, {n_rows} in all")
+        raise MalformedNode(f"scan_output_axes must have {n_rows} elements, got {list(axes)}")
 
 
 def _slices(op: Op, scans: list[int], axes: Seq[int], skip: int) -> tuple[Dim, list[Known | None]]:
-    """The length of the scanned inputs, required to be one, and a slice of each as the body reads it."""
+    """Return the length of the scanned inputs, required to be one, and a slice of each as the body reads it."""
     length: Dim | None = None
     at: Place = (scans[0], None)
     slices: list[Known | None] = []
@@ -113,10 +112,11 @@ def _slices(op: Op, scans: list[int], axes: Seq[int], skip: int) -> tuple[Dim, l
 def _state(
     op: Op, start: Known | None, out: Known | None, length: Dim, visible: frozenset[str]
 ) -> Known | None:
-    """A state after the last iteration.
+    """Return a state after the last iteration.
 
-    Its shape must not change: onnxruntime makes room for it by the shape at the start, or, where all sizes that the body
-    gives are numbers, by these, which a single trip may then give.
+    Its shape must not change. onnxruntime allocates the initial shape or, if the body's sizes are all numbers, the
+    body's shape,
+    which a single iteration may then return.
     """
     if not isinstance(out, Tensor) or out.shape is None:
         return op.out(None, out.dtype) if isinstance(out, Tensor) else None
@@ -129,7 +129,7 @@ def _state(
     once = FALSE if out.shape.free_symbols() else lt(length, 2)
     for a, b in zip(begin, out.shape, strict=True):
         if a is not b:
-            op.require(any_of((once, eq(a, b))), "a state must keep its shape from trip to trip")
+            op.require(any_of((once, eq(a, b))), "state must keep its shape between iterations")
         dims.append(b if b.free <= visible else op.fresh("a size of a state"))
     return op.out(dims, out.dtype)
 
@@ -145,11 +145,11 @@ def scan_batches(op: Op) -> Steps:
         if shape is not None:
             if len(shape) < (1 if i <= n else 2):
                 raise InvalidNode(f"{op.name_of(i)} {shape} has no axes for the batch and the sequence")
-            batch = shape[0] if batch is None else op.same(batch, shape[0], "the batch must agree", (i, 0))
+            batch = shape[0] if batch is None else op.same(batch, shape[0], "expected the same batch", (i, 0))
     if op.has(0):
         lens = op.shape(0, 1)
         if lens is not None and batch is not None:
-            batch = op.same(batch, lens[0], "there must be one length per batch", (0, 0))
+            batch = op.same(batch, lens[0], "expected one length per batch item", (0, 0))
     first: list[Known | None] = []
     for i in range(1, n + 1):
         shape = op.shape(i)

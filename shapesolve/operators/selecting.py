@@ -67,7 +67,7 @@ def top_k_by_input(op: Op) -> list[Known]:
 
 
 def top_k(op: Op, k: Dim | None) -> list[Known]:
-    """Lowers TopK: the `k` largest elements along an axis, and their indices."""
+    """Lower TopK: the `k` largest elements along an axis, and their indices."""
     shape, value = op.shape(0), op.value(0)
     loose = value and value.loose
     if shape is None:
@@ -105,7 +105,7 @@ def _largest_of_known(
 # https://onnx.ai/onnx/operators/onnx__NonZero.html
 @lower("NonZero", values=True, elements=(0,), work=MOVES, axes=mixes(TOGETHER, "coordinates"))
 def non_zero(op: Op) -> Known:
-    """Lowers NonZero; the result of a scalar is left open, as standard and onnxruntime differ."""
+    """Lower NonZero; the result of a scalar is unknown, because the standard and onnxruntime differ."""
     shape, value = op.shape(0), op.value(0)
     if shape is None:
         return op.out([op.fresh("rank of the input"), op.fresh("number of non-zero elements")])
@@ -122,7 +122,6 @@ def non_zero(op: Op) -> Known:
 
 
 def _nonzero_places(value: Value | None) -> Any:
-    """The indices, if all data is known."""
     array = value.array if value is not None else None
     if array is None or not array.ndim:
         return None
@@ -133,7 +132,7 @@ def _nonzero_places(value: Value | None) -> Any:
 
 
 def _nonzero_count(op: Op, value: Value | None, shape: Shape) -> Dim | None:
-    """Number of nonzero elements, if data or bounds determine it."""
+    """Return the number of nonzero elements, if data or bounds determine it."""
     if value is None:
         return None
     if value.elems is not None:
@@ -182,7 +181,7 @@ def unique(op: Op) -> list[Known]:
 
 
 def _distinct(op: Op, axis: int | None) -> Dim | None:
-    """Number of distinct elements, or slices along `axis`, if the data is known integers."""
+    """Return the number of distinct elements, or slices along `axis`, if the data is known integers."""
     numbers, known = op.const_ints(0), op.value(0)
     if not numbers or known is None or known.shape is None:
         return None
@@ -223,7 +222,7 @@ def compress(op: Op) -> Known:
 
 
 def _kept(chosen: Value | None, of: Dim) -> Dim | None:
-    """Number of true conditions among the first `of`."""
+    """Return the number of true conditions among the first `of`."""
     elems = chosen.elems if chosen is not None else None
     if elems is None or not all(isinstance(e, Cond) for e in elems):
         return None

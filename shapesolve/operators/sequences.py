@@ -1,7 +1,6 @@
 """Sequence and optional operators.
 
-A sequence keeps its elements one by one while they are known, else its length and what its
-elements have in common.
+A sequence keeps its elements one by one if they are known, otherwise its length and the elements' common properties.
 """
 
 from __future__ import annotations
@@ -46,12 +45,11 @@ from .limits import MAX_ITEMS, MAX_TRIPS
 
 
 def _any(op: Op, i: int) -> Known:
-    """The known value of input `i`; a tensor of unknown type if nothing is known."""
+    """Return the known value of input `i`, or a tensor of unknown type."""
     return op.known(i) or op.walk.interner.tensor(0, None)
 
 
 def _of_items(op: Op, items: tuple[Known, ...], dtype: int = 0) -> Sequence:
-    """A sequence with these elements."""
     elem = common(op, items) if items else op.walk.interner.tensor(dtype, None)
     return Sequence(elem, constant(len(items)), items if len(items) <= MAX_ITEMS else None)
 
@@ -61,10 +59,10 @@ def _elem_type(seq: Sequence) -> int:
 
 
 def _position(op: Op, i: int, length: Dim | None, extra: int = 0) -> int | None:
-    """The constant position in input `i`, non-negative if the length is known; else None."""
+    """Return the constant position in input `i` (non-negative if the length is known), or None."""
     value = op.value(i)
     if length is not None:
-        why = f"the position must lie in the sequence ([-n, n{'' if extra else ' - 1'}] for n elements)"
+        why = f"the position must be in the sequence ([-n, n{'' if extra else ' - 1'}] for n elements)"
         low, high = value.bounds if value is not None else (None, None)
         if high is not None:
             op.require(ge(length + extra - 1, high), why, (0, None), (i, None))
@@ -82,12 +80,12 @@ def _position(op: Op, i: int, length: Dim | None, extra: int = 0) -> int | None:
 _PLACE = between(0, 0, "a position")
 
 
-# https://onnx.ai/onnx/operators/onnx__SequenceConstruct.html
-# a sequence is followed as one of its tensors: what all of them have in common
+# https://onnx.ai/onnx/operators/onnx__SequenceConstruct.html A sequence is modeled as one tensor with the common
+# properties of its elements.
 @lower("SequenceConstruct", values=True, work=MOVES, axes="*S... -> *S")
 def construct(op: Op) -> Known:
     if not op.n_in:
-        raise InvalidNode("a sequence is made of at least one tensor (SequenceEmpty makes an empty one)")
+        raise InvalidNode("SequenceConstruct requires at least one tensor; SequenceEmpty takes none")
     return _of_items(op, tuple(_any(op, i) for i in range(op.n_in)))
 
 
@@ -198,7 +196,7 @@ def split(op: Op) -> Known:
     if rank is None:
         return Sequence(part(OPEN))
     if rank == 0:
-        # the text ignores keepdims here, onnxruntime does not: without it the rank is left open
+        # The standard's text ignores keepdims here, but onnxruntime does not: without it, the rank is unknown.
         return _chunks(op, axis, size, part) if op.int_attr("keepdims", 1) else Sequence(op.out(None, dtype))
     sizes = op.ints(1)
     if sizes is None:
@@ -238,7 +236,7 @@ def concat(op: Op) -> Known | None:
     seq, stacks = op.sequence(0) or Sequence(None), op.int_attr("new_axis", 0) != 0
     axis, dtype = op.int_attr("axis", 0), _elem_type(seq)
     if seq.length is not None:
-        op.require(ge(seq.length, 1), "there must be something to concatenate", (0, None))
+        op.require(ge(seq.length, 1), "expected at least one tensor to concatenate", (0, None))
     items = seq.items
     if items is None or not items:
         return _concat_unknown(op, seq, axis, stacks)
@@ -261,7 +259,6 @@ def concat(op: Op) -> Known | None:
 
 
 def _concat_unknown(op: Op, seq: Sequence, axis: int, stacks: bool) -> Known | None:
-    """Lowers ConcatFromSequence if the elements are not known one by one."""
     elem = seq.elem
     if not isinstance(elem, Tensor) or elem.shape is None:
         return op.out(None, _elem_type(seq))
@@ -307,7 +304,7 @@ def _joined_value(items: tuple[Known, ...], axis: int, stacks: bool) -> Value | 
 def sequence_map(op: Op) -> Steps:
     body = op.graph_attr("body")
     if len(body.inputs) != op.n_in or len(body.outputs) < op.n_out:
-        raise InvalidNode(f"the body takes {len(body.inputs)} inputs, the node has {op.n_in}")
+        raise InvalidNode(f"the body must have {op.n_in} inputs, got {len(body.inputs)}")
     lengths = [s.length if (s := op.sequence(i)) is not None else None for i in range(op.n_in)]
     length = lengths[0] if lengths and lengths[0] is not None else op.fresh("the length of a sequence")
     for i, other in enumerate(lengths[1:], 1):
@@ -335,7 +332,7 @@ def sequence_map(op: Op) -> Steps:
 
 
 def _mapped_one_by_one(op: Op, length: Dim) -> Generator[Body, None, list[list[Known | None]] | None]:
-    """Lowers SequenceMap's body for each of few known elements; None if there are many."""
+    """Lower SequenceMap's body for each of few known elements; None if there are many."""
     if length.value is None or length.const > MAX_TRIPS:
         return None
     sequences = {i: s.items for i in range(op.n_in) if (s := op.sequence(i)) is not None}

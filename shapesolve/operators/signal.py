@@ -15,20 +15,20 @@ _PARTS = {1: "1 (real)", 2: "2 (real and imaginary part)"}
 
 
 def _last_holds(op: Op, shape: Shape, *parts: int) -> None:
-    """Requires that the last axis has size 1 (real) or 2 (complex), as `parts` allows."""
+    """Require that the last axis has size 1 (real) or 2 (complex), as `parts` allows."""
     words = " or ".join(_PARTS[p] for p in parts)
     allowed = any_of(eq(shape[-1], p) for p in parts)
     op.require(allowed, f"the last size of this signal must be {words}", (0, len(shape) - 1))
 
 
 def _bins(length: Dim, onesided: bool) -> Dim:
-    """Number of frequencies of a transform of this length; half of them for `onesided`."""
+    """Return the number of frequencies of a transform of this length; half of them for `onesided`."""
     return floor_div(length, constant(2)) + 1 if onesided else length
 
 
 # https://onnx.ai/onnx/operators/onnx__DFT.html
 def dft(op: Op, axis: int | None) -> Known:
-    """Lowers DFT along `axis`, which is None if it is an unknown input.
+    """Lower DFT along `axis`, which is None if it is an unknown input.
 
     A one-sided transform is of a real signal, its inverse of a spectrum. (onnxruntime refuses a complex
     signal when it loads a model that declares it, and does not look again at run time.)
@@ -37,7 +37,7 @@ def dft(op: Op, axis: int | None) -> Known:
     if shape is None:
         return op.out(None)
     if len(shape) < 2:
-        raise InvalidNode(f"a signal has at least two axes, {op.name_of(0)} is {shape}")
+        raise InvalidNode(f"signal must have rank 2 or more, got {op.name_of(0)} {shape}")
     inverse, onesided = bool(op.int_attr("inverse", 0)), bool(op.int_attr("onesided", 0))
     real = inverse and onesided
     _last_holds(op, shape, *((2,) if real else (1,) if onesided else (1, 2)))
@@ -47,7 +47,7 @@ def dft(op: Op, axis: int | None) -> Known:
         return op.out([*op.fresh_dims(len(shape) - 1, "transformed along an unknown axis"), 1 if real else 2])
     axis = op.axis(axis, len(shape))
     if axis == len(shape) - 1:
-        raise InvalidNode("the last axis holds real and imaginary part, it cannot be transformed")
+        raise InvalidNode("cannot transform the last axis: it holds the real and imaginary parts")
     size = shape[axis]
     if op.has(1):
         length = op.scalar(1)
@@ -92,13 +92,13 @@ def dft_axis_input(op: Op) -> Known:
     axes="N t *p, #, w, # -> N F B c",
 )
 def stft(op: Op) -> Known:
-    """Lowers STFT: ``[batch, frames, frequencies, 2]``, whole frames only."""
+    """Lower STFT: ``[batch, frames, frequencies, 2]``, with complete frames."""
     signal = op.shape(0)
     one_number(op, 3)
     if signal is None:
         signal = op.fresh_dims(3, f"dim of {op.name_of(0)}")
     if not 2 <= len(signal) <= 3:
-        raise InvalidNode(f"a signal is [batch, length, 1 or 2], {op.name_of(0)} is {signal}")
+        raise InvalidNode(f"signal must have shape [batch, length, 1 or 2], got {op.name_of(0)} {signal}")
     if len(signal) == 3:
         _last_holds(op, signal, 1, 2)
     length, frame = signal[1], _frame_length(op, signal[1])
@@ -114,7 +114,7 @@ def stft(op: Op) -> Known:
 
 
 def _frame_length(op: Op, length: Dim) -> Dim:
-    """Frame length by the inputs frame_length and window; without both that of the signal."""
+    """Return the frame length from the inputs frame_length and window, or the signal's length without both."""
     given = ranked_at_load(op, 2, 1) if op.has(2) else None
     window = None if given is None else given.numel
     if op.has(3):
@@ -141,7 +141,7 @@ def _frame_length(op: Op, length: Dim) -> Dim:
     axes="#, #, #, #, # -> *S",
 )
 def mel_weight_matrix(op: Op) -> Known:
-    """Lowers MelWeightMatrix: ``[dft_length // 2 + 1, num_mel_bins]``."""
+    """Lower MelWeightMatrix: ``[dft_length // 2 + 1, num_mel_bins]``."""
     for i in range(2):
         one_number(op, i)
     mel, length = op.scalar(0), op.scalar(1)

@@ -48,7 +48,7 @@ from .reshaping import multiple_of
 
 
 def _slice_axes(op: Op, outputs: Outputs) -> Links:
-    """Links of a Slice: axes that keep their size, with positive step."""
+    """Return the links of a Slice: axes that keep their size, with positive step."""
     given, steps = sizes(op), numbers(op, 4) if op.has(4) else ()
     named = numbers(op, 3) if steps and op.has(3) else range(len(steps))
     backward = {axis % len(given) for axis, step in zip(named, steps, strict=True) if step < 0}
@@ -97,7 +97,7 @@ def slice_by_inputs(op: Op) -> Known:
 
 
 def _require_lists(op: Op) -> None:
-    """Requires that the lists of a Slice have equal lengths and no repeated axis. They name no more axes
+    """Require that the lists of a Slice have equal lengths and no repeated axis. They name no more axes
     than there are.
     """
     data = op.shape(0)
@@ -119,7 +119,7 @@ def _require_lists(op: Op) -> None:
 def sliced(
     op: Op, starts: Seq[Dim] | None, ends: Seq[Dim] | None, axes: Seq[int] | None, steps: Seq[int] | None
 ) -> Known:
-    """Lowers a Slice along `axes`; unknown axes leave every dim open."""
+    """Lower a Slice along `axes`; unknown axes make every dim unknown."""
     shape, value = op.shape(0), op.value(0)
     if shape is None:
         return op.out(None, value=value and value.loose)
@@ -155,13 +155,12 @@ def sliced(
 
 
 def _part(first: int, size: int, step: int) -> slice:
-    """The Python slice of `size` indices from `first` on."""
     stop = first + size * step
     return slice(first, stop if stop >= 0 else None, step) if size else slice(0)
 
 
 def span(op: Op, d: Dim, start: Dim, end: Dim, step: int) -> tuple[Dim, Dim]:
-    """First index and size of a slice of an axis of size `d`."""
+    """Return the first index and the size of a slice of an axis of size `d`."""
     if step > 0:
         first, stop = _clamped(op, start, d), _clamped(op, end, d)
         op.usual(ge(stop, first))
@@ -175,14 +174,14 @@ def span(op: Op, d: Dim, start: Dim, end: Dim, step: int) -> tuple[Dim, Dim]:
 
 
 def _may_mark(op: Op, end: Dim, step: int) -> bool:
-    """True if `end` may be onnxruntime's marker for "down to the start" in a slice of negative step."""
+    """Return True if `end` may be onnxruntime's marker for "down to the start" in a slice of negative step."""
     return step < 0 and bool(end.terms) and end.lo is None and op.as_onnxruntime("slice-end")
 
 
 def _clamped(op: Op, v: Dim, d: Dim, back: bool = False) -> Dim:
-    """Slice bound `v` made non-negative (counted from the end if negative) and clamped to ``[0, d]``.
+    """Return a non-negative slice bound `v` (counted from the end if negative), clamped to ``[0, d]``.
 
-    With `back`, `v` is one more than the end of a slice that runs down: the sign is that of ``v - 1``.
+    With `back`, `v` is one more than the end of a descending slice: the sign is that of ``v - 1``.
     """
     if v.value is not None:
         if v.const >= INT32_MAX:
@@ -239,7 +238,7 @@ def split_by_input(op: Op) -> list[Known]:
 
 
 def _must_be_counted(op: Op) -> bool:
-    """True if a Split without sizes needs the attribute for its number of parts."""
+    """Return True if a Split without sizes needs the attribute for its number of parts."""
     return not op.as_onnxruntime("split-parts") or standard_size(op, 0, op.int_attr("axis", 0)) is not None
 
 
@@ -257,9 +256,9 @@ def _open_split(op: Op) -> list[Known]:
 
 
 def split_into(op: Op, sizes: Seq[Dim] | None, uneven: bool) -> list[Known]:
-    """Lowers a Split into these sizes, or into equal ones (`uneven`: the last may be smaller)."""
+    """Lower a Split into these sizes, or into equal ones (`uneven`: the last may be smaller)."""
     if sizes is not None and len(sizes) != op.n_out:
-        raise InvalidNode(f"Split has {len(sizes)} sizes for {op.n_out} outputs")
+        raise InvalidNode(f"Split requires {op.n_out} sizes, got {len(sizes)}")
     shape, value = op.shape(0), op.value(0)
     loose = value and value.loose
     if shape is None:
@@ -300,7 +299,7 @@ def split_into(op: Op, sizes: Seq[Dim] | None, uneven: bool) -> list[Known]:
 
 
 def _pad_axes(op: Op, _: Outputs) -> Links:
-    """Links of a Pad: axes without padding."""
+    """Return the links of a Pad: axes without padding."""
     amounts = dims(op, 1) if op.has(1) else op.attr("pads", op.attr("paddings"))
     named = [a % rank(op) for a in numbers(op, 3)] if op.has(3) else list(range(rank(op)))
     pairs = zip(named, amounts[: len(named)], amounts[len(named) :], strict=False)
@@ -349,7 +348,7 @@ def pad(op: Op) -> Known:
 
 
 def padded(op: Op, pads: Seq[Dim], axes: Seq[int] | None, fill: Value | None) -> Known:
-    """Lowers a Pad of each of `axes` by `pads` (starts, then ends); negative ones crop."""
+    """Lower a Pad of each of `axes` by `pads` (starts, then ends); negative ones crop."""
     if axes is None and len(pads) % 2 == 0:
         op.shape(0, len(pads) // 2)
     shape, value = op.shape(0), op.value(0)
@@ -359,7 +358,7 @@ def padded(op: Op, pads: Seq[Dim], axes: Seq[int] | None, fill: Value | None) ->
         return op.out(None, value=bounds)
     order = op.axes(axes, len(shape)) if axes is not None else tuple(range(len(shape)))
     if len(pads) != 2 * len(order):
-        raise InvalidNode(f"Pad needs two numbers for each of {len(order)} axes, it has {len(pads)} in all")
+        raise InvalidNode(f"Pad requires two pads per axis, got {len(pads)} for {len(order)} axes")
     dims = list(shape)
     around: list[tuple[int, Dim, Dim]] = []
     for i, axis in enumerate(order):
@@ -413,7 +412,7 @@ def _padded_array(array: Array, around: Seq[tuple[int, int | None, int | None]],
         grow[axis] = (max(before or 0, 0), max(after or 0, 0))
     if prod([n + a + b for n, (a, b) in zip(array.shape, grow, strict=True)]) > MAX_ELEMENTS:
         return None
-    filled = np.empty((), object)  # numpy would make a float of its own of one
+    filled = np.empty((), object)  # numpy would turn one into a Python float
     filled[()] = fill
     return np.pad(array, grow, constant_values=filled)
 
@@ -432,7 +431,7 @@ def center_crop_pad(op: Op) -> Known:
     order = op.axes(axes, len(shape)) if axes is not None else tuple(range(len(shape)))
     dims = list(shape)
     if target is not None and len(target) != len(order):
-        raise InvalidNode(f"CenterCropPad has {len(target)} sizes for {len(order)} axes")
+        raise InvalidNode(f"CenterCropPad requires {len(order)} sizes, got {len(target)}")
     for i, axis in enumerate(order):
         # a target below 0 crops everything
         dims[axis] = maximum(target[i], 0) if target is not None else op.fresh("a size given at run time")

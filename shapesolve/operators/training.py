@@ -15,13 +15,13 @@ _TRAINING = "ai.onnx.preview.training"
 
 
 def _loss(op: Op, scores: Shape | None, labels: Shape | None) -> Known:
-    """The loss output: a scalar, or with ``reduction="none"`` one loss per label.
+    """Return the loss output: a scalar, or with ``reduction="none"`` one loss per label.
 
     The standard wants labels of the scores' shape without its class axis; onnxruntime gathers by the labels,
     and so takes fewer labels than scores as well.
     """
     if scores is not None and len(scores) < 2:
-        raise InvalidNode(f"input {op.name_of(0)} needs the axes [N, C, ...], it is {scores}")
+        raise InvalidNode(f"input {op.name_of(0)} must have shape [N, C, ...], got {scores}")
     if scores is not None and op.has(1):
         labels = op.shape(1, len(scores) - 1)
     if scores is not None and labels is not None:
@@ -29,7 +29,7 @@ def _loss(op: Op, scores: Shape | None, labels: Shape | None) -> Known:
             at = k + (k > 0)
             known = {standard_size(op, 1, k), standard_size(op, 0, at)} - {None}
             if len(known) > 1 or not op.as_onnxruntime("loss-labels"):
-                op.same(label, scores[at], "each place of the scores needs one label", (1, k), (0, at))
+                op.same(label, scores[at], "expected one label per position of the scores", (1, k), (0, at))
             op.require(le(label, scores[at]), "there must not be more labels than scores", (1, k), (0, at))
         empty = eq(labels.numel, 0)
         op.require(any_of((ge(scores[1], 1), empty)), "a label needs a class", (0, 1))
@@ -54,7 +54,7 @@ def negative_log_likelihood_loss(op: Op) -> Known:
 # https://onnx.ai/onnx/operators/onnx__SoftmaxCrossEntropyLoss.html
 @lower("SoftmaxCrossEntropyLoss", reads={1: along(1)}, elements=(1,), runtime=("no kernel",))
 def softmax_cross_entropy_loss(op: Op) -> list[Known]:
-    """Lowers SoftmaxCrossEntropyLoss: the loss, and log probabilities."""
+    """Lower SoftmaxCrossEntropyLoss: the loss, and log probabilities."""
     scores = op.shape(0)
     loss = _loss(op, scores, op.shape(1))
     for k in range(2 if scores is not None else 0):
@@ -67,9 +67,9 @@ def softmax_cross_entropy_loss(op: Op) -> list[Known]:
 # https://onnx.ai/onnx/operators/onnx_aionnxpreviewtraining_Adam.html
 # https://onnx.ai/onnx/operators/onnx_aionnxpreviewtraining_Momentum.html
 def optimizer_step(op: Op, groups: int) -> list[Known]:
-    """Lowers an optimizer step: R, T and `groups` lists of n tensors as inputs.
+    """Lower an optimizer step: R, T, and `groups` lists of n tensors as inputs.
 
-    Outputs are the new weights and the new states; the tensors that belong together have one shape.
+    Outputs are the new weights and the new states; a weight's tensors all have the same shape.
     """
     n, rest = divmod(op.n_in - 2, groups)
     if op.n_in < 2 or rest:
@@ -77,7 +77,7 @@ def optimizer_step(op: Op, groups: int) -> list[Known]:
             f"{op.node.op_type} takes R, T and {groups} tensors per weight, got {op.n_in} inputs"
         )
     shapes = [
-        op.same_shapes(range(2 + i, op.n_in, n), "a weight, its gradient and its state must agree")
+        op.same_shapes(range(2 + i, op.n_in, n), "weight, gradient, and state must have the same shape")
         for i in range(n)
     ]
     return [op.out(shape, op.dtype(2 + i)) for _ in range(groups - 1) for i, shape in enumerate(shapes)]
@@ -91,5 +91,5 @@ lower("Momentum", domain=_TRAINING)(partial(optimizer_step, groups=3))
 # https://onnx.ai/onnx/operators/onnx_aionnxpreviewtraining_Gradient.html
 @lower("Gradient", domain=_TRAINING)
 def gradient(op: Op) -> list[Known]:
-    """Lowers Gradient: one gradient for each tensor in ``xs``, of its shape."""
+    """Lower Gradient: one gradient for each tensor in ``xs``, of its shape."""
     return [op.out(op.shape(i), op.dtype(i)) for i in range(op.n_out)]

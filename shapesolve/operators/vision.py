@@ -41,17 +41,17 @@ def _grid_sample(op: Op, rank: int | None) -> Known:
         raise InvalidNode(f"the grid {grid} must have the rank of the image {image}, 3 or more")
     cubic = op.text_attr("mode", "linear").endswith("cubic")
     if cubic and len(image) != 4 and op.as_onnxruntime("gridsample-cubic-volumes"):
-        raise InvalidNode(f"cubic interpolation takes images, of rank 4, not {image}")
+        raise InvalidNode(f"cubic interpolation requires images (rank 4), got {image}")
     n = len(image)
     op.require(eq(image[0], grid[0]), "the grid must have the batch of the image", (0, 0), (1, 0))
-    op.require(eq(grid[-1], n - 2), "the grid must hold one coordinate per spatial axis", (1, n - 1))
+    op.require(eq(grid[-1], n - 2), "grid must have one coordinate per spatial axis", (1, n - 1))
     for i in range(2, n):
         op.require(ge(image[i], 1), "an empty image cannot be sampled", (0, i))
     return op.out([*image[:2], *grid[1:-1]])
 
 
 def _grid_work(op: Op, outputs: Outputs) -> Operations | None:
-    """Work of a GridSample: one MAC per element read for each output point."""
+    """Return the work of a GridSample: one MAC per element read for each output point."""
     mode, out = op.text_attr("mode", "linear"), outputs[0]
     reads = {"nearest": 0, "linear": 2, "bilinear": 2, "cubic": 4, "bicubic": 4}.get(mode)
     if reads is None or out is None:
@@ -93,11 +93,11 @@ def affine_grid(op: Op) -> Known:
         return op.out(None)
     n = len(size) - 2
     if n not in (2, 3):
-        raise InvalidNode(f"size must hold 4 or 5 numbers, it holds {len(size)}")
+        raise InvalidNode(f"size must have 4 or 5 elements, got {len(size)}")
     if theta is not None:
         op.require(eq(theta[0], size[0]), "theta must have the batch that size gives", (0, 0), (1, 0))
-        op.require(eq(theta[1], n), f"theta must hold {n} rows", (0, 1))
-        op.require(eq(theta[2], n + 1), f"theta must hold {n + 1} columns", (0, 2))
+        op.require(eq(theta[1], n), f"theta must have {n} rows", (0, 1))
+        op.require(eq(theta[2], n + 1), f"theta must have {n + 1} columns", (0, 2))
     for d in size[2:]:
         op.require(ge(d, 1), "a grid must not be empty", (1, 0))
     return op.out([theta[0] if theta is not None else size[0], *size[2:], constant(n)])
@@ -128,9 +128,9 @@ def col2im(op: Op) -> Known:
         op.require(ge(size, 1), "a block must not be empty", (2, 0))
     for i, size in enumerate(image):
         room = size + (pads[i] + pads[i + n]) - ((block[i] - 1) * dilations[i] + 1)
-        op.require(all_of((ge(size, 1), ge(room, 0))), "the block must fit the padded image", (1, 0), (2, 0))
+        op.require(all_of((ge(size, 1), ge(room, 0))), "block must not exceed padded image", (1, 0), (2, 0))
         places.append(floor_div(room, constant(strides[i])) + 1)
-    op.require(eq(columns[2], product(places)), "there must be a column for each place of the block", (0, 2))
+    op.require(eq(columns[2], product(places)), "expected one column per position of the block", (0, 2))
     taps = product(block)
     rule = "the rows must be a positive multiple of the elements of a block"
     op.require(all_of((divides(taps, columns[1]), ge(columns[1], 1))), rule, (0, 1))
@@ -188,11 +188,11 @@ def max_roi_pool(op: Op) -> Known:
     axes=mixes(TOGETHER),
 )
 def non_max_suppression(op: Op) -> Known:
-    """Lowers NonMaxSuppression: one row per kept box, at most a given number per batch and class."""
+    """Lower NonMaxSuppression: one row per kept box, at most a given number per batch and class."""
     boxes, scores = op.shape(0, 3), op.shape(1, 3)
     if boxes is not None and scores is not None:
         op.require(eq(boxes[0], scores[0]), "boxes and scores must have the same batch", (0, 0), (1, 0))
-        op.require(eq(boxes[1], scores[2]), "there must be a score for each box", (0, 1), (1, 2))
+        op.require(eq(boxes[1], scores[2]), "expected one score per box", (0, 1), (1, 2))
     if boxes is not None:
         op.require(eq(boxes[2], 4), "a box is given by four numbers", (0, 2))
     most: Dim | None = ZERO

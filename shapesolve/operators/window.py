@@ -28,26 +28,27 @@ class Window:
 
 
 def window_of(op: Op, kernel: Seq[Dim]) -> Window:
-    """The window of a node, from its strides, dilations, pads and auto_pad."""
+    """Return the window of a node, from its strides, dilations, pads and auto_pad."""
     n = len(kernel)
     strides, dilations = per_axis(op, "strides", n), per_axis(op, "dilations", n)
     auto = op.text_attr("auto_pad", "NOTSET") or "NOTSET"
     if auto not in ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"):
-        raise InvalidNode(f"auto_pad {auto!r} is not a mode")
+        raise InvalidNode(f"unknown auto_pad {auto!r}")
     pads = op.ints_attr("pads") if auto == "NOTSET" else None
     if pads is not None and len(pads) != 2 * n:
-        raise InvalidNode(f"pads {list(pads)} must hold {2 * n} sizes, two for each of {n} spatial axes")
+        raise InvalidNode(f"pads must have {2 * n} elements, two per spatial axis, got {list(pads)}")
     pads = pads or (0,) * (2 * n)
-    # the standard wants pads >= 0; onnxruntime checks where it knows the kernel before the run, and else crops
+    # The standard requires pads >= 0; onnxruntime checks this if it knows the kernel before the run, and crops
+    # otherwise.
     checked = op.node.op_type != "MaxUnpool" and all(k.value is not None for k in kernel)
     if checked and min(pads, default=0) < 0:
-        raise MalformedNode(f"pads {list(pads)} must not be negative")
+        raise MalformedNode(f"pads must not be negative, got {list(pads)}")
     extent = tuple((k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True))
     return Window(tuple(kernel), extent, strides, pads[:n], pads[n:], auto)
 
 
 def require_small_pads(op: Op, kernel: Seq[Dim]) -> None:
-    """Raises `MalformedNode` if a pad is not smaller than the kernel; only where onnxruntime is followed."""
+    """Raise `MalformedNode` if a pad is not smaller than the kernel, in the semantics of onnxruntime."""
     pads = op.ints_attr("pads") or ()
     if op.as_onnxruntime("pool-pads") and any(p >= k.const for p, k in zip(pads, (*kernel, *kernel))):
         raise MalformedNode(f"pads {list(pads)} must be smaller than the kernel {[k.const for k in kernel]}")
@@ -57,7 +58,7 @@ def per_axis(op: Op, name: str, n: int) -> tuple[int, ...]:
     """One number per spatial axis, 1 by default; raises `InvalidNode` unless all are positive."""
     values = op.ints_attr(name) or (1,) * n
     if len(values) != n:
-        raise InvalidNode(f"{name} {list(values)} must hold {n} numbers, one for each spatial axis")
+        raise InvalidNode(f"{name} must have {n} elements, one per spatial axis, got {list(values)}")
     if min(values, default=1) < 1:
         raise InvalidNode(f"{name} {list(values)} must be positive")
     return values
@@ -84,17 +85,17 @@ def slide(op: Op, x: int, spatial: Shape, w: Window) -> list[Dim]:
 
 
 def _kernel_rule(w: Window, i: int) -> str:
-    """The reason that the kernel must fit along spatial axis `i`, with its size and pads."""
+    """Return the reason that the kernel must fit along spatial axis `i`, with its size and pads."""
     kernel, extent, begin, end = w.kernel[i], w.extent[i], w.begin[i], w.end[i]
     if kernel.terms or extent.terms:
         return KERNEL
     span = f"kernel {kernel}" if kernel is extent else f"kernel {kernel}, dilated to {extent},"
     pads = f"pads {begin}" if begin == end else f"pads {begin} and {end}"
-    return detailed(KERNEL, f"{span} must fit into the input with {pads}")
+    return detailed(KERNEL, f"{span} must not exceed the input with {pads}")
 
 
 def kernel_attr(op: Op) -> tuple[Dim, ...] | None:
-    """The kernel_shape attribute as dims; None without it. Raises `InvalidNode` unless all are positive."""
+    """Return the kernel_shape attribute as dims; None without it. Raises `InvalidNode` unless all are positive."""
     kernel = op.ints_attr("kernel_shape")
     if not kernel:
         return None
@@ -104,12 +105,12 @@ def kernel_attr(op: Op) -> tuple[Dim, ...] | None:
 
 
 def spatial_rank(op: Op, *inputs: int) -> int | None:
-    """Number of spatial axes, by an input's rank or kernel_shape; None if unknown. Raises `InvalidNode` if 0."""
+    """Return the number of spatial axes, by an input's rank or kernel_shape; None if unknown. Raises `InvalidNode` if 0."""
     kernel = op.ints_attr("kernel_shape")
     for i in inputs:
         rank = op.rank(i)
         if rank is not None and rank < 3:
-            raise InvalidNode(f"{op.node.op_type} needs 3 axes or more, {op.name_of(i)} has {rank}")
+            raise InvalidNode(f"{op.node.op_type} requires rank 3 or more, got {rank}")
         if rank is not None:
             return rank - 2
     return len(kernel) if kernel else None

@@ -129,7 +129,7 @@ def test_a_body_that_cannot_run_even_once_is_told() -> None:
         run(m, n=np.array(1), X=z(2, 3))
     (found,) = ss.analyze(m).diagnostics
     assert (found.code, found.op_type) == ("SS204", "Concat")
-    assert found.title.endswith("so the loop around it must not make a trip")
+    assert found.title.endswith("so the loop around it must have no iterations")
     assert any("(_v0: n)" in note for note in found.notes)
 
 

@@ -195,7 +195,8 @@ def test_evaluate() -> None:
         "evaluate", UNET, "--bind", "batch=2", "--bind", "height=20", "--bind", "width=24", code=1
     ).stdout
     assert (
-        "  height % 8 == 0 is required, got height = 20\n  = /up3/Concat (Concat needs equal sizes" in broken
+        "  height % 8 == 0 is required, got height = 20\n  = /up3/Concat (Concat inputs must have the same size"
+        in broken
     )
     assert "max(" not in broken
     assert "contradicts itself" in run("evaluate", BROKEN, "--bind", "batch=2", code=1).stdout
@@ -348,7 +349,7 @@ def test_dims_that_make_no_sense(tmp_path: Path) -> None:
         (("analyze", UNET, "--bind", "depth=3"), "no input of the model has a dim named 'depth'"),
         (("analyze", UNET, "--assume", "height =="), "expected a number"),
         (("prove", UNET, "height >"), "\n  height >\n          ^"),
-        (("analyze", UNET, "--assume", "depth == 1"), "speaks of 'depth', which no input has; there are"),
+        (("analyze", UNET, "--assume", "depth == 1"), "uses 'depth', which is not an input dim; there are"),
         (("analyze", UNET, "--broadcast", "maybe"), "broadcast must be"),
         (("prove", UNET, "nothing[1] == 2"), "the model has no tensor 'nothing'"),
         (("prove", UNET, "mask[1] == hight"), "no dim of the model is called 'hight'; did you mean height?"),

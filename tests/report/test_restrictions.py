@@ -244,7 +244,7 @@ def test_the_reason_is_that_of_the_node_which_is_shown(name: str) -> None:
     a = ss.analyze(m)
     (f,) = [f for f in a.diagnostics if f.code == "SS404"]
     rules = {v.constraint.origin.rule for v in a._solved.violations_at(dict(f.fails)) if v.constraint}
-    counts = re.fullmatch(r"\w+ has .* elements, \w+ asks for .*", f.notes[0])
+    counts = re.fullmatch(r"\w+ has .* elements, but \w+ requires .*", f.notes[0])
     stored = re.fullmatch(r"\w+ has size \d+ on axis \d+", f.notes[0])
     assert counts or stored or f.notes[0].partition(" (")[0] in rules
     assert f.node in {
@@ -419,9 +419,7 @@ def test_a_model_that_runs_on_empty_inputs_only_is_a_warning() -> None:
 def test_an_input_that_no_node_reads_changes_nothing(given: str, nodes: str, unread: list[str]) -> None:
     m = text(given, nodes)
     found = [f for f in ss.analyze(m).diagnostics if f.code == "SS407"]
-    assert [f.title for f in found] == [
-        f"input {n} is read by no node, so no output depends on it" for n in unread
-    ]
+    assert [f.title for f in found] == [f"input {n} is unused: no output depends on it" for n in unread]
     less = onnx.ModelProto.FromString(m.SerializeToString())
     for info in m.graph.input:
         if info.name in unread:

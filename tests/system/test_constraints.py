@@ -60,7 +60,7 @@ def test_a_definition_speaks_of_one_node_and_of_the_inputs(attention):
 
 def test_requirements_and_broadcasts_have_their_node_rule_and_place(attention):
     found = attention.constraints.for_node("/attn/Add").role("requirement")
-    assert all(c.rule == "broadcasting needs equal sizes, or one of them 1" for c in found)
+    assert all(c.rule == "broadcast sizes must be equal or 1" for c in found)
     assert any("total_seq" in c.over_inputs.free and c.tensor for c in found)
     (rows,) = attention.constraints.for_node("/attn/q_proj/MatMul").role("requirement")
     assert rows.text == "attn.q_proj.weight[0] == hidden_states[2]"

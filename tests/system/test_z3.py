@@ -169,7 +169,7 @@ def test_names_stay_distinct():
 
 def test_smtlib_says_what_the_solver_says(attention):
     text = attention.constraints.to_smtlib()
-    assert "broadcasting needs equal sizes, or one of them 1" in text
+    assert "broadcast sizes must be equal or 1" in text
     solver = z3.Solver(ctx=z3.Context())
     solver.from_string(text)
     ctx = solver.ctx

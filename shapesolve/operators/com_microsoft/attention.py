@@ -19,42 +19,42 @@ from .contrib import match, ms_function, need_rank, no_cpu, no_cpu_function
 
 
 def heads(op: Op, name: str = "num_heads") -> int:
-    """The attribute for the number of heads; at least 1."""
+    """Return the attribute for the number of heads; at least 1."""
     n = op.int_attr(name, 0)
     if n < 1:
-        raise InvalidNode(f"attribute {name} must be positive, it is {n}")
+        raise InvalidNode(f"attribute {name} must be positive, got {n}")
     return n
 
 
 def match_bias(op: Op, i: int, batch: Dim, n: int, queries: Dim, total: Dim | None) -> None:
-    """Requires an attention bias of shape ``[B or 1, N or 1, S, T]``."""
+    """Require an attention bias of shape ``[B or 1, N or 1, S, T]``."""
     shape = need_rank(op, i, 4)
     if shape is None:
         return
-    why = "the attention bias must fit the scores"
+    why = "attention bias must broadcast to the scores"
     for k, want in enumerate((batch, constant(n))):
         op.require(any_of((eq(shape[k], want), eq(shape[k], 1))), why, (i, k))
     match(op, i, (None, None, queries, total), why)
 
 
 def one_of(op: Op, i: int, cases: tuple[tuple[Dim, ...], ...]) -> None:
-    """Requires that the shape of a mask (input `i`) is one of these cases."""
+    """Require that the shape of a mask (input `i`) is one of these cases."""
     shape = op.shape(i)
     if shape is None:
         return
     fits = [c for c in cases if len(c) == len(shape)]
     if not fits:
-        raise InvalidNode(f"input {op.name_of(i)} has a rank that no mask has, it is {shape}")
+        raise InvalidNode(f"input {op.name_of(i)} must have the rank of a mask, got {shape}")
     wanted: list[Cond] = [all_of(eq(a, b) for a, b in zip(shape, case, strict=True)) for case in fits]
     places: tuple[Place, ...] = tuple((i, k) for k in range(len(shape)))
-    op.require(any_of(wanted), "the mask must fit the keys", *places)
+    op.require(any_of(wanted), "mask must match the batch and the keys", *places)
 
 
 # ---------------------------------------------------------------------- Attention
 
 
 def merged_work(op: Op, outputs: Outputs) -> Operations | None:
-    """Work of an attention with projections: these, their bias, and attention (see `attend`)."""
+    """Return the work of an attention with projections: these, their bias, and attention (see `attend`)."""
     x, weights, past = op.shape(0), op.shape(1), op.shape(4)
     n, known = op.int_attr("num_heads", 0), not op.has(4) or past is not None
     shared = op.int_attr("past_present_share_buffer", 0) or op.int_attr("do_rotary", 0)
@@ -68,7 +68,7 @@ def merged_work(op: Op, outputs: Outputs) -> Operations | None:
 
 
 def _merged_axes(op: Op, outputs: Outputs) -> Links:
-    """Links of an attention whose past and present are ``[2, batch, ...]`` (keys, values)."""
+    """Return the links of an attention whose past and present are ``[2, batch, ...]`` (keys, values)."""
     found = first_axes(op, outputs, (0, 3), (5,))
     inputs = [[*(labels or ())] for labels in found.inputs]
     if op.has(4):
@@ -88,7 +88,7 @@ def attention(op: Op) -> list[Known | None]:
 @ms_function("QAttention", types=(2,), needs="rrrrr num_heads")
 def quantized_attention(op: Op) -> list[Known | None]:
     weights = op.shape(1)
-    for i in (4, 7):  # of one element, or one per column
+    for i in (4, 7):  # shape [1], or one element per column
         parameter = need_rank(op, i, 0, 1)
         if parameter and weights:
             fits = any_of((eq(parameter[0], 1), eq(parameter[0], weights[-1])))
@@ -105,7 +105,7 @@ def decoder_masked_self_attention(op: Op) -> list[Known | None]:
 def merged_projection(
     op: Op, bias: int, mask: int, past: int, scores: int | None = None, shared: int | None = None
 ) -> list[Known | None]:
-    """Lowers an attention that projects its input ``[B, S, Di]`` by weights ``[Di, D + D + Dv]``."""
+    """Lower an attention that projects its input ``[B, S, Di]`` by weights ``[Di, D + D + Dv]``."""
     x, n = op.sized(0, 3), heads(op)
     hidden, values = projected(op, bias, n)
     batch, queries = x[0], x[1]
@@ -113,14 +113,14 @@ def merged_projection(
     head, total = hidden // n, queries
     held = need_rank(op, past, 5)
     if held is not None:
-        match(op, past, (2, batch, n, None, head), "the past must fit the input and the heads")
+        match(op, past, (2, batch, n, None, head), "past must be [2, batch, heads, length, head size]")
         sharing = op.int_attr("past_present_share_buffer", 0)
         before = None if sharing else held[3]
         if sharing and shared is not None:
             before = op.scalar(shared)
         total = before + queries if before is not None else op.fresh("the number of keys")
         if sharing:
-            op.require(ge(held[3], total), "the shared buffer must hold all keys", (past, 3))
+            op.require(ge(held[3], total), "shared buffer must have room for all keys", (past, 3))
     length = total if held is None or not op.int_attr("past_present_share_buffer", 0) else held[3]
     match_mask(op, mask, batch, queries, total)
     if scores is not None:
@@ -134,27 +134,27 @@ def projected(op: Op, bias: int, n: int) -> tuple[Dim, Dim]:
     """``(D, Dv)``, the widths of keys and values, from the merged weights at input 1 and the bias."""
     x, weights = op.shape(0), op.sized(1, 2)
     if x:
-        op.same(x[-1], weights[0], "the weights must fit the input", (0, len(x) - 1), (1, 0))
+        op.same(x[-1], weights[0], "weights must have one row per input feature", (0, len(x) - 1), (1, 0))
     width = weights[1]
     if op.has(bias):
-        match(op, bias, (width,), "the bias must fit the weights")
+        match(op, bias, (width,), "expected one bias per column of the weights")
     sizes = op.ints_attr("qkv_hidden_sizes")
     if not sizes:
-        op.require(eq(width % 3, 0), "the weights must hold three projections of one size", (1, 1))
+        op.require(eq(width % 3, 0), "weights must divide into three equal projections", (1, 1))
         return width // 3, width // 3
     if len(sizes) != 3 or any(s % n for s in sizes) or sizes[0] != sizes[1]:
         raise InvalidNode(
             f"qkv_hidden_sizes {list(sizes)} must be three multiples of {n} heads, the first two equal"
         )
-    op.same(width, sum(sizes), "the weights must hold all three projections", (1, 1))
+    op.same(width, sum(sizes), "weights must cover all three projections", (1, 1))
     return constant(sizes[0]), constant(sizes[2])
 
 
 def match_mask(op: Op, i: int, batch: Dim, queries: Dim, total: Dim) -> None:
-    """Requires the shape of an `Attention` mask: one of the forms of rank 1 to 4."""
+    """Require the shape of an `Attention` mask: one of the forms of rank 1 to 4."""
     shape = op.shape(i)
     if shape is not None and len(shape) == 4:
-        match(op, i, (batch, 1, shape[3], None), "the mask must fit the keys")
+        match(op, i, (batch, 1, shape[3], None), "mask must match the batch and the keys")
         op.require(ge(shape[3], total), "the mask must cover all keys", (i, 3))
         return
     one_of(op, i, (
@@ -193,7 +193,7 @@ no_cpu(
 
 
 def multi_head_work(op: Op, outputs: Outputs) -> Operations | None:
-    """Work of a multi-head attention (see `attend`), with one addition per separate operand."""
+    """Return the work of a multi-head attention (see `attend`), with one addition per separate operand."""
     q, k, v, past, n = op.shape(0), op.shape(1), op.shape(2), op.shape(6), op.int_attr("num_heads", 0)
     if q is None or k is None or v is None or len(q) != 3 or n < 1 or not len(k) == len(v) in (3, 4):
         return None
@@ -215,7 +215,7 @@ def multi_head_work(op: Op, outputs: Outputs) -> Operations | None:
     axes=batch_first(0, 1, 2, 4, 6, 7, shared=(5,)),
 )
 def multi_head_attention(op: Op) -> list[Known | None]:
-    """Lowers MultiHeadAttention; queries, keys, values are separate, or packed ``[B, S, N, 3, H]``."""
+    """Lower MultiHeadAttention; queries, keys, values are separate, or packed ``[B, S, N, 3, H]``."""
     n = heads(op)
     q = need_rank(op, 0, 3, 5)
     if q is None:
@@ -231,12 +231,12 @@ def multi_head_attention(op: Op) -> list[Known | None]:
         return unknown_attention(op)
     keys, values = found
     if op.has(3):
-        match(op, 3, (2 * hidden + values,), "the bias must fit the three projections")
+        match(op, 3, (2 * hidden + values,), "expected one bias per projected feature")
     past = need_rank(op, 6, 4)
     total = length = keys
     if past is not None:
-        match(op, 6, (batch, n, None, head), "past keys must fit the keys")
-        match(op, 7, (batch, n, past[2], head), "past values must fit past keys")
+        match(op, 6, (batch, n, None, head), "past keys must match the keys except in length")
+        match(op, 7, (batch, n, past[2], head), "past values must match past keys")
         total = length = keys + past[2]
         if op.has(8):
             before, length = op.scalar(8), past[2]
@@ -252,7 +252,7 @@ def multi_head_attention(op: Op) -> list[Known | None]:
 
 
 def divided(op: Op, hidden: Dim, n: int, rows: Dim, what: str, place: Place) -> None:
-    """Requires that a hidden size is a multiple of the number of heads, unless there are no rows."""
+    """Require that a hidden size is a multiple of the number of heads, unless there are no rows."""
     op.require(any_of((eq(hidden % n, 0), eq(rows, 0))), f"{what} must be a multiple of num_heads", place)
 
 
@@ -289,9 +289,9 @@ def keys_of(op: Op, batch: Dim, queries: Dim, hidden: Dim, n: int) -> tuple[Dim,
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.DecoderMaskedMultiHeadAttention
 @ms_function("DecoderMaskedMultiHeadAttention", types=(0,), needs="r num_heads")
 def decoder_masked_attention(op: Op) -> list[Known | None]:
-    """Lowers DecoderMaskedMultiHeadAttention: one query, with new, cached or packed keys and values."""
+    """Lower DecoderMaskedMultiHeadAttention: one query, with new, cached or packed keys and values."""
     n, q = heads(op), op.sized(0, 3)
-    op.same(q[1], 1, "there must be one query", (0, 1))
+    op.same(q[1], 1, "expected one query", (0, 1))
     k, v, past = need_rank(op, 1, 3, 4), need_rank(op, 2, 3, 4), need_rank(op, 5, 4)
     if (op.has(1) and k is None) or (op.has(2) and v is None):
         return unknown_attention(op)
@@ -310,10 +310,10 @@ def decoder_masked_attention(op: Op) -> list[Known | None]:
     if past is not None:
         shared = op.int_attr("past_present_share_buffer", 0)
         length = past[2] if shared else past[2] + 1
-        match(op, 5, (batch, n, None, head), "past keys must fit the keys")
-        match(op, 6, (batch, n, past[2], values // n), "past values must fit past keys")
+        match(op, 5, (batch, n, None, head), "past keys must match the keys except in length")
+        match(op, 6, (batch, n, past[2], values // n), "past values must match past keys")
     if op.has(10):
-        match(op, 10, (2 * hidden + values,), "the bias must fit the three projections")
+        match(op, 10, (2 * hidden + values,), "expected one bias per projected feature")
     total = length
     if op.int_attr("past_present_share_buffer", 0) and past is not None:
         held, before = need_rank(op, 7, 0, 1), op.scalar(7)
@@ -370,8 +370,8 @@ def gated_relative_position_bias(op: Op) -> Known:
 @no_cpu_function("RemovePadding", types=(0, "int32"), needs="rr", work=MOVES)
 def remove_padding(op: Op) -> list[Known | None]:
     x = op.sized(0, 3)
-    match(op, 1, (x[0],), "there must be a count for each sequence")
-    tokens = op.fresh("the number of tokens that are no padding", 0, x[0] * x[1])
+    match(op, 1, (x[0],), "expected one count per sequence")
+    tokens = op.fresh("the number of tokens without padding", 0, x[0] * x[1])
     return [op.out([tokens, x[2]]), op.out(x[:2]), op.out([x[0] + 1]), op.out([1])]
 
 
@@ -393,17 +393,17 @@ def rotary_embedding(op: Op) -> Known:
     positions, cosines = need_rank(op, 1, 0, 1, 2), op.sized(2, 2)
     if positions is not None and len(positions) == 1:
         op.same(positions[0], 1, "a vector of positions must have one element, the first position", (1, 0))
-    match(op, 3, tuple(cosines), "cosines and sines must have one shape")
+    match(op, 3, tuple(cosines), "cosines and sines must have the same shape")
     axis = 1 if x is None or len(x) == 3 else 2
     if x is not None:
-        op.require(le(x[axis], cosines[0]), "the table needs each position", (0, axis), (2, 0))
+        op.require(le(x[axis], cosines[0]), "expected a row per position", (0, axis), (2, 0))
         _angles(op, x, cosines[1])
     if x is not None and positions is not None and len(positions) == 2:
-        op.same(x[0], positions[0], "there must be positions for each row", (0, 0), (1, 0))
-        op.same(x[axis], positions[1], "there must be a position for each token", (0, axis), (1, 1))
+        op.same(x[0], positions[0], "expected positions for each batch item", (0, 0), (1, 0))
+        op.same(x[axis], positions[1], "expected one position per token", (0, axis), (1, 1))
     value = op.value(1)
     if value is not None and positions is not None and len(positions) == 2:
-        op.in_range(value, cosines[0], (positions.numel,), "the table needs each position", (1, None), (2, 0))
+        op.in_range(value, cosines[0], (positions.numel,), "expected a row per position", (1, None), (2, 0))
     return op.like()
 
 
@@ -431,7 +431,7 @@ def _angles(op: Op, x: Shape, angles: Dim) -> None:
 
 @ms_function("MRotaryEmbedding", types=(0,), needs="rrrr mrope_section")
 def multi_rotary_embedding(op: Op) -> Known:
-    """Lowers MRotaryEmbedding, with a row of positions for each section (time, height, width)."""
+    """Lower MRotaryEmbedding, with a row of positions for each section (time, height, width)."""
     x, cosines = need_rank(op, 0, 3, 4), op.sized(2, 2)
     match(op, 3, tuple(cosines), "cos_cache and sin_cache must have the same shape")
     if x is None:

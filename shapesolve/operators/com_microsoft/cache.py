@@ -70,12 +70,12 @@ def _total(less: int) -> Reading:
     axes=batch_first(0, 1, 2, 3, 4, 5, 9),
 )
 def group_query_attention(op: Op) -> list[Known | None]:
-    """Lowers GroupQueryAttention; caches grow to the total length, or are buffers that hold it."""
+    """Lower GroupQueryAttention; caches grow to the total length, or are buffers that hold it."""
     q = op.sized(0, 3)
     n, few, head = grouped(op, q)
     batch, queries, size = q[0], q[1], head.scale(few)
-    match(op, 1, (batch, queries, size), "keys must fit the queries")
-    match(op, 2, (batch, queries, size), "values must fit the queries")
+    match(op, 1, (batch, queries, size), "keys must match the queries")
+    match(op, 2, (batch, queries, size), "values must match the queries")
     past = need_rank(op, 3, 4)
     held = head if past is None else past[3]
     match(
@@ -85,12 +85,12 @@ def group_query_attention(op: Op) -> list[Known | None]:
         "past keys must have the batch and heads of the keys",
     )
     if past is not None:
-        match(op, 4, (batch, few, past[2], held), "past values must fit past keys")
+        match(op, 4, (batch, few, past[2], held), "past values must match past keys")
     lengths = op.shape(5)
-    if lengths is not None:  # of any rank, but not a scalar
+    if lengths is not None:  # any rank except a scalar
         if not lengths:
             raise InvalidNode(f"the lengths {op.name_of(5)} must not be a scalar")
-        op.same(lengths.numel, batch, "there must be a length for each row", (5, 0), (0, 0))
+        op.same(lengths.numel, batch, "expected one length per batch item", (5, 0), (0, 0))
     one_number(op, 6)
     total = op.scalar(6)
     if total is None:
@@ -114,7 +114,7 @@ def group_query_attention(op: Op) -> list[Known | None]:
 
 
 def require_steps(op: Op, batch: Dim, queries: Dim, past: Shape | None, total: Dim) -> None:
-    """Requires that the total length is past plus new tokens, or fits a buffer.
+    """Require that the total length is past plus new tokens, or fits a buffer.
 
     A sliding window is a buffer that forgets: there the total length may be anything.
     """
@@ -122,7 +122,7 @@ def require_steps(op: Op, batch: Dim, queries: Dim, past: Shape | None, total: D
         if past is not None:
             op.require(
                 ge(past[2], op.int_attr("local_window_size", -1)),
-                "the cache must hold at least local_window_size positions",
+                "cache must have at least local_window_size positions",
                 (3, 2),
             )
     elif past is not None or not op.has(3):
@@ -136,14 +136,14 @@ def require_steps(op: Op, batch: Dim, queries: Dim, past: Shape | None, total: D
 
 
 def present_length(op: Op, past: Shape | None, total: Dim) -> Dim:
-    """Length of the caches after this step."""
+    """Return the length of the caches after this step."""
     if past is None:
         return total if not op.has(3) else op.fresh("the length of the cache")
     return past[2] if op.int_attr("sliding_window_cache", 0) else maximum(past[2], total)
 
 
 def require_rows(op: Op, i: int, total: Dim) -> None:
-    """Requires that a rotary table has a row for each key."""
+    """Require that a rotary table has a row for each key."""
     table = need_rank(op, i, 2)
     if table is not None:
         op.require(ge(table[0], total), "the rotary table must cover all keys", (i, 0), (6, None))
@@ -155,15 +155,15 @@ def sparse_attention(op: Op) -> list[Known | None]:
     q = op.sized(0, 3)
     n, few, head = grouped(op, q)
     for i in (1, 2):
-        match(op, i, (q[0], q[1], head.scale(few)), "keys and values must fit the queries")
+        match(op, i, (q[0], q[1], head.scale(few)), "keys and values must match the queries")
     for i in (3, 4):
-        match(op, i, (q[0], few, None, head), "the caches must fit the queries")
+        match(op, i, (q[0], few, None, head), "caches must match the queries")
     return [op.out([q[0], q[1], head.scale(n)]), op.like(3), op.like(4)]
 
 
 @no_cpu_function("DynamicSparseAttention", needs="r......rrrr kv_num_heads num_heads", data=(10,))
 def dynamic_sparse_attention(op: Op) -> list[Known | None]:
-    """Lowers DynamicSparseAttention: caches grow without a past, and are buffers with one."""
+    """Lower DynamicSparseAttention: caches grow without a past, and are buffers with one."""
     q = op.sized(0, 3)
     together(op, 1, 2, "key and value")
     n, few, head = grouped(op, q)
@@ -173,7 +173,7 @@ def dynamic_sparse_attention(op: Op) -> list[Known | None]:
     caches: list[Known | None] = []
     for i in (3, 4):
         if op.has(i):
-            match(op, i, (q[0], few, None, head), "the caches must fit the queries")
+            match(op, i, (q[0], few, None, head), "caches must match the queries")
             caches.append(op.out(op.shape(i), op.dtype(i)))
         else:
             total = op.scalar(10)
@@ -183,13 +183,13 @@ def dynamic_sparse_attention(op: Op) -> list[Known | None]:
 
 
 def together(op: Op, a: int, b: int, what: str) -> None:
-    """Raises `MalformedNode` unless both of two optional inputs are given, or neither."""
+    """Raise `MalformedNode` unless both of two optional inputs are given, or neither."""
     if op.has(a) != op.has(b):
         raise MalformedNode(f"{op.node.op_type} takes {what} only together")
 
 
 def one_number(op: Op, i: int) -> None:
-    """Requires that input `i` has exactly one element."""
+    """Require that input `i` has exactly one element."""
     shape = op.shape(i)
     if shape is not None:
         op.require(eq(shape.numel, 1), "the total length must be one number", (i, None))
@@ -199,16 +199,16 @@ def one_number(op: Op, i: int) -> None:
 @no_cpu_function("PagedAttention", types=(0, 3, 4), needs="r..r.rrr kv_num_heads num_heads")
 @no_cpu_function("SparsePagedAttention", types=(0, 3, 4), needs="r..rrrrr.rr kv_num_heads num_heads")
 def paged_attention(op: Op) -> list[Known | None]:
-    """Lowers PagedAttention: tokens of all sequences in one axis, caches in blocks."""
+    """Lower PagedAttention: tokens of all sequences in one axis, caches in blocks."""
     q, layout = op.sized(0, 2), op.text_attr("kv_cache_layout", "SEPARATE")
     if layout not in ("SEPARATE", "LATENT"):
-        raise MalformedNode(f"kv_cache_layout {layout!r} is neither SEPARATE nor LATENT")
+        raise MalformedNode(f"kv_cache_layout must be 'SEPARATE' or 'LATENT', got {layout!r}")
     caches = [need_rank(op, i, 4) for i in (3, 4)]
     if layout == "LATENT":
         return [op.out([q[0], _latent(op, q, caches[0])]), op.like(3)]
     together(op, 1, 2, "key and value")
     if not op.has(4) or op.n_out == 2:
-        raise MalformedNode(f"{op.node.op_type} needs a cache for values beside that for keys")
+        raise MalformedNode(f"{op.node.op_type} requires a value cache in addition to the key cache")
     n, _, head = grouped(op, q)
     return [op.out([q[0], head.scale(n)]), op.like(3), op.like(4)]
 
@@ -217,15 +217,15 @@ def _latent(op: Op, q: Shape, cache: Shape | None) -> Dim:
     """Output width where one latent row per token is both key and value. States the requirements of that layout."""
     n, narrow = heads(op), op.int_attr("v_head_size", 0)
     if not op.has(1) or op.has(2) or op.has(4) or heads(op, "kv_num_heads") != 1 or op.n_out > 2:
-        raise MalformedNode("the LATENT layout has one key head, a key, and neither value nor cache for it")
+        raise MalformedNode("the LATENT layout requires one key head, and no values or value cache")
     if narrow < 0:
-        raise MalformedNode(f"v_head_size must not be negative, it is {narrow}")
+        raise MalformedNode(f"v_head_size must not be negative, got {narrow}")
     op.require(eq(q[1] % n, 0), f"the query must divide into {n} heads", (0, 1))
     head = q[1] // n
     match(op, 1, (None, head), "a latent key must be as wide as a query head")
     if cache is not None:
         packed = op.text_attr("k_cache_dtype", "") in ("int4", "float4e2m1")
-        match(op, 3, (None, None, 1, (head + 1) // 2 if packed else head), "the cache must hold latent keys")
+        match(op, 3, (None, None, 1, (head + 1) // 2 if packed else head), "cache must match the latent key")
     if not narrow:
         return q[1]
     op.require(le(narrow, head), "v_head_size must not exceed the query heads", (0, 1))
@@ -247,10 +247,10 @@ TERMS = {
 
 
 def state_window(op: Op) -> int:
-    """Number of past states that are returned; 0 if only the last one is."""
+    """Return the number of past states that are returned; 0 if only the last one is."""
     window = op.int_attr("state_window", 0)
     if not 0 <= window <= MAX_STATES:
-        raise MalformedNode(f"state_window must lie in [0, {MAX_STATES}], it is {window}")
+        raise MalformedNode(f"state_window must be in [0, {MAX_STATES}], got {window}")
     return window
 
 
@@ -271,7 +271,7 @@ def linear_attention(op: Op) -> list[Known | None]:
         decay, beta = ("needs" if given else "takes no" for given in TERMS[rule])
         raise MalformedNode(f"update_rule {rule!r} {decay} decay and {beta} beta")
     for i, shape, parts in ((0, q, n), (2, v, few)):
-        op.require(eq(shape[2] % parts, 0), f"there must be {parts} heads of equal size", (i, 2))
+        op.require(eq(shape[2] % parts, 0), f"hidden size must divide into {parts} heads", (i, 2))
     size, key = v[2] // few, q[2] // n
     op.require(divides(key, k[2]), "keys must divide into heads of the size of a query head", (1, 2), (0, 2))
     state: list[Dim | int] = [q[0], few, key, size]

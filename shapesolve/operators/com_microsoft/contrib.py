@@ -31,7 +31,7 @@ ms_function = partial(no_cpu_function, runtime=("kernel",))
 
 
 def need_rank(op: Op, i: int, *ranks: int) -> Shape | None:
-    """Shape of input `i`, required to have one of these ranks; None if absent or unknown."""
+    """Return the shape of input `i`, required to have one of these ranks; None if absent or unknown."""
     shape = op.shape(i, ranks[0] if len(ranks) == 1 else None)
     if shape is not None and len(shape) not in ranks:
         wanted = " or ".join(map(str, ranks))
@@ -40,7 +40,7 @@ def need_rank(op: Op, i: int, *ranks: int) -> Shape | None:
 
 
 def match(op: Op, i: int, wanted: tuple[Dim | int | None, ...], why: str) -> None:
-    """Requires sizes of input `i`, if connected; None in `wanted` allows any size."""
+    """Require sizes of input `i`, if connected; None in `wanted` allows any size."""
     shape = need_rank(op, i, len(wanted))
     for k, (size, want) in enumerate(zip(shape or (), wanted, strict=False)):
         if want is not None:
@@ -102,7 +102,7 @@ def murmur_hash(op: Op) -> Known:
 @no_cpu_function("BitmaskDropout", types=(0, "uint32"), needs="r")
 @no_cpu_function("BitmaskBiasDropout", types=(0, "uint32"), needs="rr")
 def bitmask_dropout(op: Op) -> list[Known | None]:
-    """Lowers BitmaskDropout: the output, and a mask with one bit per element in words of 32."""
+    """Lower BitmaskDropout: the output, and a mask with one bit per element, packed into words of 32 bits."""
     shape = op.shape(0)
     words = op.fresh("the words of the mask") if shape is None else (shape.numel + 31) // 32
     return [op.like(), op.out([words])]
@@ -112,9 +112,7 @@ def bitmask_dropout(op: Op) -> list[Known | None]:
 
 
 def _skip_axes(op: Op, _: Outputs) -> Links:
-    """Links of a normalization of the sum of two tensors along the last axis. Mean and deviation are left out by
-    onnxruntime.
-    """
+    """Return links for a normalized sum of two tensors along the last axis, without the mean and deviation outputs."""
     x, skip = ([*range(-rank(op, i), -1), "h"] for i in (0, 1))
     return Links([x, skip, *others(op, 2)], [plain([*x[:-1], "H"]), None, None, plain(x)], broadcasts=True)
 
@@ -135,35 +133,35 @@ def _skip_axes(op: Op, _: Outputs) -> Links:
     axes=_skip_axes,
 )
 def skip_layer_normalization(op: Op) -> list[Known | None]:
-    """Lowers SkipLayerNormalization; input `skip` broadcasts along the batch."""
+    """Lower SkipLayerNormalization; input `skip` broadcasts along the batch."""
     shape, skip = op.shape(0), op.shape(1)
     if shape is None:
         return [None, None, None, None]
     if len(shape) not in (2, 3):
-        raise InvalidNode(f"input {op.name_of(0)} must have rank 2 or 3, it is {shape}")
+        raise InvalidNode(f"input {op.name_of(0)} must have rank 2 or 3, got {shape}")
     last = len(shape) - 1
     if skip is not None:
         if not 2 <= len(skip) <= len(shape):
-            raise InvalidNode(f"skip {skip} does not fit input {shape}")
+            raise InvalidNode(f"skip must have rank 2 to {len(shape)}, got {skip}")
         for k in (1, 2):
             places = (0, len(shape) - k), (1, len(skip) - k)
-            op.same(shape[-k], skip[-k], "the last two axes of skip must be those of the input", *places)
+            op.same(shape[-k], skip[-k], "last two axes of skip must match the input's", *places)
     for i in range(2, op.n_in):
         scale = op.shape(i, 1)
         if scale is not None:
-            op.same(shape[-1], scale[0], "there must be a weight for each feature", (0, last), (i, 0))
-    op.require(ge(shape[-1], 1), "there must be a feature", (0, last))
+            op.same(shape[-1], scale[0], "expected one weight per feature", (0, last), (i, 0))
+    op.require(ge(shape[-1], 1), "expected at least one feature", (0, last))
     row = shape.with_dim(last, ONE)
     return [op.like(), op.out(row), op.out(row), op.like()]
 
 
 def _embedding_work(op: Op, outputs: Outputs) -> Operations | None:
-    """Work of an embedding layer: two or three embeddings added, then normalized."""
+    """Return the work of an embedding layer: two or three embeddings added, then normalized."""
     return per(outputs[0], 8 + op.has(1))
 
 
 def _embedding_axes(op: Op, outputs: Outputs) -> Links:
-    """Links of an embedding layer: ids ``[B, S]``; positions may have a single row."""
+    """Return the links of an embedding layer: ids ``[B, S]``; positions may have a single row."""
     found = first_axes(op, outputs, ())
     inputs = [labels or () for labels in found.inputs]
     for i in (i for i in (0, 1, 7, 8) if op.has(i)):
@@ -191,8 +189,8 @@ def quantized_embed_layer_normalization(op: Op) -> list[Known | None]:
 
 
 def embedded(op: Op, mask: int, positions: int | None, vectors: tuple[int, ...]) -> list[Known | None]:
-    """Lowers an embedding layer with ids ``[B, S]`` at inputs 0 and 1, and tables at 2, 3, 4."""
-    op.same_shapes((0, 1, mask), "ids, segments and mask must have one shape")
+    """Lower an embedding layer with ids ``[B, S]`` at inputs 0 and 1, and tables at 2, 3, 4."""
+    op.same_shapes((0, 1, mask), "ids, segments and mask must have the same shape")
     ids = op.sized(0, 2)
     words = op.sized(2, 2)
     hidden, length = words[1], ids[1]
@@ -203,7 +201,7 @@ def embedded(op: Op, mask: int, positions: int | None, vectors: tuple[int, ...])
     for i in vectors:
         weight = op.shape(i, 1)
         if weight is not None:
-            op.same(hidden, weight[0], "there must be a weight for each feature", (2, 1), (i, 0))
+            op.same(hidden, weight[0], "expected one weight per feature", (2, 1), (i, 0))
     table = op.shape(3)
     if positions is None and any(d.terms for d in words) and op.as_onnxruntime("sizes-at-load"):
         raise InvalidNode(f"the word embedding {op.name_of(2)} must have fixed sizes, got {words}")
@@ -215,12 +213,12 @@ def embedded(op: Op, mask: int, positions: int | None, vectors: tuple[int, ...])
         at = op.shape(positions)
         at = op.shape(positions, 2) if at is None or len(at) < 2 else at
         assert at is not None
-        op.same(at[1], length, "there must be a position for each word", (0, 1), (positions, 1))
+        op.same(at[1], length, "expected one position per word", (0, 1), (positions, 1))
         shared = any_of((eq(at[0], ids[0]), eq(at[0], 1)))
         op.require(shared, "positions must be given for each row, or once", (0, 0), (positions, 0))
     elif table is not None and len(table) == 2:
         enough = any_of((le(length, table[0]), eq(ids[0], 0)))
-        op.require(enough, "there must be an embedding for each position", (0, 1), (3, 0))
+        op.require(enough, "expected one embedding per position", (0, 1), (3, 0))
     out = op.out([*ids, hidden])
     return [out, op.out([ids[0]]), out]
 
@@ -234,7 +232,7 @@ def group_norm(op: Op) -> list[Known | None]:
     for i in (1, 2, 4):
         weight = op.shape(i, 1)
         if weight is not None:
-            op.same(shape[axis], weight[0], "there must be a weight for each channel", (0, axis), (i, 0))
+            op.same(shape[axis], weight[0], "expected one weight per channel", (0, axis), (i, 0))
     return [op.out(shape), op.out(shape)]
 
 
@@ -250,8 +248,8 @@ def branchwise_rms_norm(op: Op) -> Known:
         if len(scale) == 1:
             fits = any_of((fits, eq(scale[0], count * size)))
         else:
-            op.same(scale[0], count, "there must be a row of scales per stream", (1, 0))
-        op.require(fits, "the scale must fit the streams", (1, len(scale) - 1))
+            op.same(scale[0], count, "expected one row of scales per stream", (1, 0))
+        op.require(fits, "expected one scale per feature", (1, len(scale) - 1))
     return op.like()
 
 
@@ -275,7 +273,7 @@ def mix_streams(op: Op) -> Known:
 
 
 def _gate(op: Op, lead: Shape, count: Dim, size: Dim, i: int) -> None:
-    """Requires that input `i` weighs streams: ``(..., C)``, ``(..., C, 1)`` or ``(..., C, H)``."""
+    """Require that input `i` weighs streams: ``(..., C)``, ``(..., C, 1)`` or ``(..., C, H)``."""
     n = len(lead)
     gate = need_rank(op, i, n + 1, n + 2)
     if gate is not None:
@@ -286,15 +284,15 @@ def _gate(op: Op, lead: Shape, count: Dim, size: Dim, i: int) -> None:
 
 
 def streams(op: Op) -> tuple[Shape, Dim, Dim] | None:
-    """Splits ``(..., C, H)`` or ``(..., C * H)`` into leading axes, number of streams C, and size H."""
+    """Split ``(..., C, H)`` or ``(..., C * H)`` into leading axes, number of streams C, and size H."""
     shape, count = op.shape(0), op.int_attr("num_branches", 0)
     if count < 0:
-        raise MalformedNode(f"num_branches must not be negative, it is {count}")
+        raise MalformedNode(f"num_branches must not be negative, got {count}")
     if shape is None:
         return None
     if len(shape) < (1 if count else 2):
         raise InvalidNode(f"streams {shape} lack an axis")
-    op.require(ge(shape[-1], 1), "there must be a feature", (0, len(shape) - 1))
+    op.require(ge(shape[-1], 1), "expected at least one feature", (0, len(shape) - 1))
     if not count:
         return shape[:-2], shape[-2], shape[-1]
     op.require(eq(shape[-1] % count, 0), f"features must divide into {count} streams", (0, len(shape) - 1))
@@ -320,7 +318,7 @@ def expand_dims(op: Op) -> Known:
     if shape is None:
         return op.out(None)
     if at is None:
-        return op.out(op.fresh_shape(len(shape) + 1, "a size, the new axis is not known"))
+        return op.out(op.fresh_shape(len(shape) + 1, "a size (the new axis is unknown)"))
     axis = op.axis(at[0], len(shape) + 1)
     return op.out([*shape[:axis], ONE, *shape[axis:]])
 
@@ -361,7 +359,7 @@ def unfold(op: Op) -> Known:
     if shape is None:
         return op.out(None)
     axis = op.axis(op.int_attr("dim", -1), len(shape), "dim")
-    op.require(ge(shape[axis], size), "a slice must fit into the axis", (0, axis))
+    op.require(ge(shape[axis], size), "slice must not exceed the axis", (0, axis))
     return op.out([*shape.with_dim(axis, (shape[axis] - size) // step + 1), size])
 
 
@@ -373,9 +371,9 @@ def dynamic_time_warping(op: Op) -> Known:
     if shape is None:
         return op.out([2, steps])
     if len(shape) not in (2, 3):
-        raise InvalidNode(f"input {op.name_of(0)} must have rank 2, or 3 with one matrix, it is {shape}")
+        raise InvalidNode(f"input {op.name_of(0)} must have rank 2, or 3 with one matrix, got {shape}")
     if len(shape) == 3:
-        op.same(shape[0], 1, "there can be one matrix only", (0, 0))
+        op.same(shape[0], 1, "expected one matrix", (0, 0))
     rows, columns = shape[-2:]
     crosses = all_of((ge(steps, maximum(rows, columns)), le(steps, rows + columns - 1)))
     nothing = all_of((eq(rows * columns, 0), eq(steps, 0)))
@@ -386,7 +384,7 @@ def dynamic_time_warping(op: Op) -> Known:
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.Tokenizer
 @ms_function("Tokenizer", types=("string",), needs="r mark mincharnum pad_value")
 def tokenizer(op: Op) -> Known:
-    """Lowers Tokenizer: ``[C]`` becomes ``[C, D]``, but an empty input stays ``[0]``."""
+    """Lower Tokenizer: ``[C]`` becomes ``[C, D]``, but an empty input stays ``[0]``."""
     shape = need_rank(op, 0, 1, 2)
     if shape is None or not ge(shape.numel, 1).is_true:
         return op.out(None)
@@ -421,6 +419,6 @@ def bifurcation_detector(op: Op) -> list[Known | None]:
 @no_cpu_function("EPContext", types=("undefined",))
 @no_cpu_function("Snpe", types=("undefined",), needs="r DLC")
 def opaque(op: Op) -> list[Known | None]:
-    """Lowers a compiled part of a model: outputs are unknown."""
+    """Lower a compiled part of a model: outputs are unknown."""
     op.pure = False
     return [None] * op.n_out

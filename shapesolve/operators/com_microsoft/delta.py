@@ -1,9 +1,9 @@
-"""Operators of onnxruntime (``com.microsoft``) for the gated delta rule (linear attention). Linear attention whose
-state is corrected by what it already retrieves.
+"""Operators of onnxruntime (``com.microsoft``) for linear attention with the gated delta rule.
 
 https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.GatedDeltaNet
 
-Queries, keys and values are ``[..., heads, size]``, or one packed input; the leading axes are tokens, or batch and tokens.
+Queries, keys, and values are ``[..., heads, size]``, or one packed input; the leading axes are tokens, or batch and
+tokens.
 The state is ``[batch, value heads, value size, key size]``.
 """
 
@@ -63,7 +63,7 @@ def gated_delta_net(op: Op) -> list[Known | None]:
 def _separate(op: Op, q: Shape) -> _Sizes:
     v, tokens = op.sized(2, len(q)), Shape(q[:-2])
     match(op, 1, tuple(q), "keys must have the shape of the queries")
-    match(op, 2, (*tokens, None, None), "there must be a value for each token")
+    match(op, 2, (*tokens, None, None), "expected one value per token")
     axis = len(tokens)
     for i, shape in ((0, q), (2, v)):
         for k in (axis, axis + 1):
@@ -73,13 +73,13 @@ def _separate(op: Op, q: Shape) -> _Sizes:
 
 
 def _packed(op: Op, q: Shape, state: Shape) -> _Sizes:
-    """Sizes for queries, keys and values packed in the last axis."""
+    """Return the sizes for queries, keys and values packed in the last axis."""
     _, heads, value, key = state
     axis = len(q) - 1
     for k in (1, 2, 3):
         op.require(ge(state[k], 1), "head counts and head sizes must be positive", (6, k))
     rest = q[axis] - heads * value
-    op.require(ge(rest, 1), "there must be room for queries and keys beside the values", (0, axis), (6, 1))
+    op.require(ge(rest, 1), "packed input must be wider than its values", (0, axis), (6, 1))
     op.require(eq(rest % (key * 2), 0), "queries and keys must divide into heads", (0, axis), (6, 3))
     key_heads = rest // (key * 2)
     op.require(eq(heads % key_heads, 0), "value heads must be a multiple of key heads", (6, 1), (0, axis))
@@ -87,39 +87,39 @@ def _packed(op: Op, q: Shape, state: Shape) -> _Sizes:
 
 
 def _batch(op: Op, tokens: Shape, state: Shape | None) -> Dim:
-    """Number of sequences: the batch axis; for tokens in one axis from cu_seqlens, else from the state."""
+    """Return the number of sequences: the batch axis or, for tokens packed along one axis, from cu_seqlens or the state."""
     for axis, d in enumerate(tokens):
-        op.require(ge(d, 1), "there must be a token", (0, axis))
+        op.require(ge(d, 1), "expected at least one token", (0, axis))
     if op.has(3):
         if len(tokens) > 1:
-            raise InvalidNode("with cu_seqlens the tokens of all sequences stand in one axis")
+            raise InvalidNode("with cu_seqlens, all tokens must be packed along one axis")
         return sequences(op, 3)
     if len(tokens) > 1:
         return tokens[0]
     if state is None:
         if op.has(6):
             return op.fresh("the number of sequences")
-        raise MalformedNode("without cu_seqlens, initial_state tells the number of sequences")
+        raise MalformedNode("without cu_seqlens, initial_state gives the number of sequences")
     even = all_of((ge(state[0], 1), eq(tokens[0] % state[0], 0)))
     op.require(even, "tokens must divide into sequences", (0, 0), (6, 0))
     return state[0]
 
 
 def _gates(op: Op, s: _Sizes) -> Dim:
-    """Checks the inputs for decay and beta; returns the number of decay elements per token."""
+    """Check the inputs for decay and beta; returns the number of decay elements per token."""
     rows, by_key = (*s.tokens, s.heads), (*s.tokens, s.heads, s.key)
-    match(op, 5, rows, "there must be a beta for each token and head")
-    match(op, 7, (s.heads,), "there must be an a_log for each head")
+    match(op, 5, rows, "expected one beta per token and head")
+    match(op, 7, (s.heads,), "expected one a_log per head")
     decay = need_rank(op, 4, len(rows), len(by_key))
     if decay is not None:
         match(op, 4, by_key[: len(decay)], "expected a decay per token and head, or per key element too")
     each = decay is not None and len(decay) == len(by_key)
     bias = need_rank(op, 8, 1, 2)
     if bias is not None and len(bias) == 2:
-        match(op, 8, (s.heads, s.key), "dt_bias must fit the heads")
+        match(op, 8, (s.heads, s.key), "dt_bias must have one element per head, or per key element")
     elif bias is not None:
         fits = [eq(bias[0], s.heads), *([eq(bias[0], s.heads * s.key)] if each else [])]
-        op.require(any_of(fits), "dt_bias must fit the heads", (8, 0))
+        op.require(any_of(fits), "dt_bias must have one element per head, or per key element", (8, 0))
     if bias is not None and len(bias) == 2 and decay is not None and not each:
         raise InvalidNode("dt_bias for each key size needs such a decay")
     if op.has(4) and decay is None:

@@ -14,19 +14,19 @@ from .contrib import ms_function
 
 
 def batch_of(op: Op) -> Dim:
-    """The batch size: axis 0 of the prompt."""
+    """Return the batch size: axis 0 of the prompt."""
     prompt = op.shape(0)
     return prompt[0] if prompt else op.fresh("the batch size")
 
 
 def number(op: Op, i: int, what: str) -> Dim:
-    """The value of scalar input `i`, or a new symbol if it is unknown."""
+    """Return the value of scalar input `i`, or a new symbol if it is unknown."""
     value = op.scalar(i)
     return value if value is not None else op.fresh(what)
 
 
 def vocabulary(op: Op) -> Dim:
-    """The size of the vocabulary, from the attribute."""
+    """Return the size of the vocabulary, from the attribute."""
     size = op.int_attr("vocab_size", 0)
     return constant(size) if size > 0 else op.fresh("the size of the vocabulary")
 
@@ -51,7 +51,7 @@ def sampling(op: Op) -> list[Known | None]:
     data=(1, 3, 4),
 )
 def beam_search(op: Op) -> list[Known | None]:
-    """Lowers BeamSearch: sequences, their scores, and token scores of each step."""
+    """Lower BeamSearch: sequences, their scores, and token scores of each step."""
     kind = op.dtype(5) or op.dtype(6) or TensorProto.FLOAT
     batch, beams = batch_of(op), number(op, 3, "the number of beams")
     returned, longest = number(op, 4, "the number of returned sequences"), number(op, 1, "the maximum length")

@@ -15,14 +15,14 @@ from ...lower.work import MOVES, POOLS, reads, slides
 from ..rewiring import lower_as, lower_channels_last
 from .contrib import match, ms_function, no_cpu_function
 
-#: the first axis is the batch; the others are open
+#: the first axis is the batch; the other axes are undetermined
 IMAGES = "N *i -> N *S"
 BLOCKED, CHANNELS_LAST = "com.microsoft.nchwc", "com.ms.internal.nhwc"
 blocked = partial(lower, domain=BLOCKED, types=(0,))
 
 
 def match_residual(op: Op, found: list[Known | None], i: int) -> list[Known | None]:
-    """Requires that the tensor added to the result (input `i`) has the result's shape."""
+    """Require that the tensor added to the result (input `i`) has the result's shape."""
     result, residual = found[0], op.shape(i)
     if isinstance(result, Tensor) and result.shape is not None and residual is not None:
         match(op, i, tuple(result.shape), "the added tensor must have the shape of the result")
@@ -57,7 +57,7 @@ def masked_pool(op: Op) -> list[Known | None]:
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.ConvTransposeWithDynamicPads
 @ms_function("ConvTransposeWithDynamicPads", types=(0,), needs="rr", data=(2,), vectors=(2,))
 def conv_transpose_with_dynamic_pads(op: Op) -> Known:
-    """Lowers ConvTransposeWithDynamicPads, whose pads are an input."""
+    """Lower ConvTransposeWithDynamicPads, whose pads are an input."""
     found, pads = lower_as(op, "ConvTranspose", 11, (0, 1, 3))[0], op.ints(2)
     shape = found.shape if isinstance(found, Tensor) else None
     if shape is None:
@@ -96,7 +96,7 @@ def quantized_average_pool(op: Op) -> list[Known | None]:
     axes=IMAGES,
 )
 def quantized_global_average_pool(op: Op) -> Known:
-    """Lowers QLinearGlobalAveragePool, whose spatial axes must not be empty."""
+    """Lower QLinearGlobalAveragePool, whose spatial axes must not be empty."""
     shape = op.shape(0)
     if shape is None:
         return op.out(None)
@@ -111,7 +111,7 @@ def quantized_global_average_pool(op: Op) -> Known:
 
 
 def lower_channels_last_if(op: Op, op_type: str, version: int, inputs: tuple[int, ...]) -> list[Known | None]:
-    """Lowers by the standard operator's rule, with channels last if the attribute says so."""
+    """Lower by the standard operator's rule, with channels last if the attribute says so."""
     last = op.int_attr("channels_last", 0)
     return (lower_channels_last if last else lower_as)(op, op_type, version, inputs)
 
@@ -133,7 +133,7 @@ for name, version in (("MaxPool", 12), ("AveragePool", 19), ("GlobalMaxPool", 1)
 
 @blocked("ReorderInput", work=MOVES, axes=IMAGES)
 def reorder_input(op: Op) -> Known:
-    """Lowers ReorderInput: to channels in blocks of 8 or 16 (by machine), the last one padded."""
+    """Lower ReorderInput: to channels in blocks of 8 or 16 (by machine), the last one padded."""
     shape = op.sized(0, 4)
     batch, *middle = shape
     channels, *spatial = [middle[-1], *middle[:-1]] if op.int_attr("channels_last", 0) else middle
@@ -147,7 +147,7 @@ def reorder_input(op: Op) -> Known:
 
 @blocked("ReorderOutput", work=MOVES, axes=IMAGES)
 def reorder_output(op: Op) -> Known:
-    """Lowers ReorderOutput: from blocks of channels to `channels` of them."""
+    """Lower ReorderOutput: from blocks of channels to `channels` of them."""
     shape, channels = op.sized(0, 4), op.int_attr("channels", 0)
     if op.int_attr("channels_last", 0):
         return op.out([shape[0], *shape[2:], channels])
@@ -198,5 +198,5 @@ for name, standard, operands in (
 
 @lower("Resize", domain=CHANNELS_LAST, types=(0,), data=(1, 2, 3))
 def channels_last_resize(op: Op) -> list[Known | None]:
-    """Lowers a Resize with channels last; scales and sizes are in the order of the tensor's axes."""
+    """Lower a Resize with channels last; scales and sizes are in the order of the tensor's axes."""
     return lower_as(op, "Resize", max(op.version, 11), (0, 1, 2, 3))

@@ -1,8 +1,8 @@
-"""Operators of onnxruntime (``com.microsoft``) on packed weights. Also the parts of a mixture of experts.
+"""Operators of onnxruntime (``com.microsoft``) on packed weights, and parts of a mixture of experts.
 
 https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.MatMulPacked
 
-How many bytes a packed row takes depends on its format; that is judged where onnxruntime has a kernel on the CPU.
+The number of bytes per packed row depends on the format; it is checked if onnxruntime has a CPU kernel.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _BLOCKS = {
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.GatherPacked
 @ms_function("GatherPacked", needs="rr K packed_type")
 def gather_packed(op: Op) -> Known:
-    """Lowers a Gather from packed weights: a row of `K` elements for each index."""
+    """Lower a Gather from packed weights: a row of `K` elements for each index."""
     k, dtype = op.int_attr("K", 0), op.int_attr("output_dtype", BFLOAT16)
     elements, size = _BLOCKS.get(op.int_attr("packed_type", -1), (0, 0))
     if not elements or k < 1 or k % elements or dtype not in (FLOAT, FLOAT16, BFLOAT16):
@@ -68,12 +68,11 @@ _gate_and_up = Signature("*S C, *S C -> *S C", (), {})
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.SwiGLU
 @no_cpu_function("SwiGLU", types=(0,), needs="r")
 def swiglu(op: Op) -> list[Known | None]:
-    """Lowers SwiGLU; without input `up`, input `gate` holds both halves."""
+    """Lower SwiGLU; without input `up`, input `gate` holds both halves."""
     return (_gate_and_up if op.has(1) else _two_halves)(op)
 
 
 def _experts(op: Op, experts: Dim) -> list[Cond]:
-    """Requirements on the number of experts and the number selected."""
     groups, best = op.int_attr("n_group", 1), op.int_attr("topk_group", 1)
     k = op.int_attr("top_k", 0)
     if not (1 <= best <= groups and k >= 1 and op.int_attr("group_topk", 2) >= 1):
@@ -88,7 +87,7 @@ def _experts(op: Op, experts: Dim) -> list[Cond]:
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.MoEGroupRouter
 @ms_function("MoEGroupRouter", types=(0, "float", "float"), needs="rr top_k")
 def moe_group_router(op: Op) -> list[Known | None]:
-    """Lowers MoEGroupRouter: scores ``[tokens, experts]``, and weights if these are routed."""
+    """Lower MoEGroupRouter: scores ``[tokens, experts]``, and weights if these are routed."""
     if op.wants(0) == op.wants(1) or op.wants(1) != op.wants(2):
         raise MalformedNode("MoEGroupRouter has either router_probs, or selection_scores and router_weights")
     logits, bias = op.shape(0), op.shape(1)
@@ -99,14 +98,14 @@ def moe_group_router(op: Op) -> list[Known | None]:
         assert weight is not None
         logits = op.shape(0, 2)
         assert logits is not None
-        op.same(weight[0], experts, "there must be a row of weights for each expert", (2, 0), (1, 0))
+        op.same(weight[0], experts, "expected one row of weights per expert", (2, 0), (1, 0))
         op.same(weight[1], logits[1], "the weights must be as wide as the tokens", (2, 1), (0, 1))
         wide = all_of((ge(logits[1], 256), eq(logits[1] % 256, 0)))
         op.require(wide, "the width must be a multiple of 256", (0, 1))
     elif logits is not None:
         if len(logits) < 2:
             raise InvalidNode(f"logits {op.name_of(0)} must have rank 2 or more, got {logits}")
-        op.same(logits[-1], experts, "there must be a bias for each expert", (0, len(logits) - 1), (1, 0))
+        op.same(logits[-1], experts, "expected one bias per expert", (0, len(logits) - 1), (1, 0))
     tokens = op.fresh("the number of tokens") if logits is None else Shape(logits[:-1]).numel
     return [op.out([tokens, experts])] * 3
 
@@ -114,7 +113,7 @@ def moe_group_router(op: Op) -> list[Known | None]:
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.RMSNormRotary
 @no_cpu_function("RMSNormRotary", needs="rrrrr rotary_embedding_dim")
 def rms_norm_rotary(op: Op) -> list[Known | None]:
-    """Lowers a fused RMSNorm and rotary embedding of a slice of the last axis."""
+    """Lower a fused RMSNorm and rotary embedding of a slice of the last axis."""
     x, width = op.sized(0, 4), op.int_attr("input_width", 0)
     size = constant(width) if width else x[3]
     joined = [ONE, x[0] * x[1]] if op.int_attr("flatten_batch", 0) else [x[0], x[1]]

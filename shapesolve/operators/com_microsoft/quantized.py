@@ -35,7 +35,7 @@ FLOAT, UINT8, INT32, UINT16, UINT32 = (
 
 
 def _inner(op: Op) -> Dim | None:
-    """The inner size of the product: of the first operand, after its transposition flags. None if unknown."""
+    """Return the product's inner size, from the first operand and its transposition flags; None if unknown."""
     shape = op.shape(0)
     if not shape:
         return None
@@ -59,18 +59,18 @@ def _inner(op: Op) -> Dim | None:
     "FusedMatMulActivation", types=(0,), needs="rr activation", work=product_of(_inner, None, "activation")
 )
 def fused_matmul(op: Op) -> list[Known | None]:
-    """Lowers FusedMatMul: operands transposed by flags, then a MatMul."""
+    """Lower FusedMatMul: operands transposed by flags, then a MatMul."""
     orders = {}
     batches = op.int_attr("transBatchA", 0) or op.int_attr("transBatchB", 0)
     if batches and None not in (op.rank(0), op.rank(1)) and op.rank(0) != op.rank(1):
-        raise InvalidNode(f"transBatch needs operands of the same rank, got {op.shape(0)} and {op.shape(1)}")
+        raise InvalidNode(
+            f"transBatch requires operands of the same rank, got {op.shape(0)} and {op.shape(1)}"
+        )
     for i, side in enumerate("AB"):
         rank, batch = op.rank(i), op.int_attr(f"transBatch{side}", 0)
         swap = op.int_attr(f"trans{side}", 0)
         if batch and rank is not None and rank < 3:
-            raise InvalidNode(
-                f"transBatch{side} needs rank 3 or more, input {op.name_of(i)} is {op.shape(i)}"
-            )
+            raise InvalidNode(f"transBatch{side} requires rank 3 or more, got {op.name_of(i)} {op.shape(i)}")
         if not (batch or swap) or (rank is not None and rank < 2):
             continue
         if rank is None:
@@ -83,7 +83,7 @@ def fused_matmul(op: Op) -> list[Known | None]:
 
 
 def matmul(op: Op, bias: int | None = None) -> Known | None:
-    """Lowers a MatMul of inputs 0 and 1, with an optional bias per column."""
+    """Lower a MatMul of inputs 0 and 1, with an optional bias per column."""
     found = lower_as(op, "MatMul", 13, (0, 1))[0]
     weights = op.shape(1)
     added = op.shape(bias) if bias is not None and op.has(bias) else None
@@ -93,7 +93,7 @@ def matmul(op: Op, bias: int | None = None) -> Known | None:
 
 
 def scaled_matmul(op: Op, scales: tuple[int, ...], zero: int, bias: int) -> Known | None:
-    """Lowers a quantized MatMul whose scales broadcast to the result; `zero` is the zero point of input 1."""
+    """Lower a quantized MatMul whose scales broadcast to the result; `zero` is the zero point of input 1."""
     found = matmul(op, bias)
     per_column(op, zero, 1, "zero point of the second matrix")
     for i in scales:
@@ -108,7 +108,7 @@ ms_function(
     types=("float",),
     needs="rrr",
     work=product_of(last_of(0), 4),
-    axes=mixes("takes one scale for all rows of {symbol}"),
+    axes=mixes("uses one scale for all items of {symbol}"),
 )(partial(scaled_matmul, scales=(2,), zero=3, bias=4))
 ms_function(
     "MatMulIntegerToFloat",
@@ -146,7 +146,7 @@ def gemm_float8(op: Op) -> Known:
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.QGemm
 @ms_function("QGemm", needs="rrrrrr", axes=gemm_axes(3, 6))
 def quantized_gemm(op: Op) -> Known:
-    """Lowers QGemm; the result is float unless an output scale is given."""
+    """Lower QGemm; the result is float unless an output scale is given."""
     found = lower_as(op, "Gemm", 13, (0, 3, 6))[0]
     scale, zero, b = need_rank(op, 4, 0, 1), op.shape(5), op.shape(3, 2)
     if scale is not None and zero is not None and b is not None:
@@ -170,22 +170,22 @@ def quantized_gemm(op: Op) -> Known:
     axes="*S k -> *S N",
 )
 def matmul_nbits(op: Op) -> Known:
-    """Lowers MatMulNBits: weights ``[N, K]`` packed in blocks along `K`."""
+    """Lower MatMulNBits: weights ``[N, K]`` packed in blocks along `K`."""
     n, k, block = op.int_attr("N", 0), op.int_attr("K", 0), op.int_attr("block_size", 0)
     if block not in (16, 32, 64, 128, 256):
-        raise MalformedNode(f"block_size must be 16, 32, 64, 128 or 256, it is {block}")
+        raise MalformedNode(f"block_size must be 16, 32, 64, 128 or 256, got {block}")
     blocks, bits = -(-k // block), op.int_attr("bits", 4)
     if bits not in (2, 4, 8):
-        raise MalformedNode(f"bits must be 2, 4 or 8, it is {bits}")
+        raise MalformedNode(f"bits must be 2, 4 or 8, got {bits}")
     packed = map(constant, (n, blocks, block * bits // 8))
     match(op, 1, tuple(packed), "the packed weights must be [N, blocks, bytes]")
-    _rows_or_flat(op, 2, n, blocks, "there must be a scale per column and block")
+    _rows_or_flat(op, 2, n, blocks, "expected one scale per column and block")
     if op.has(3):
         per_row = -(-blocks * bits // 8) if op.dtype(3) == UINT8 else blocks
         if op.dtype(3) not in (0, UINT8, op.dtype(0)) or (bits != 4 and op.dtype(3) == FLOAT):
             raise InvalidNode(f"{op.name_of(3)} must be uint8, got {type_name(op.dtype(3))}")
         if op.dtype(3):
-            _rows_or_flat(op, 3, n, per_row, "there must be a zero point per column and block")
+            _rows_or_flat(op, 3, n, per_row, "expected one zero point per column and block")
     bias = op.shape(5) if op.has(5) else None
     if bias and bias[0].terms and op.as_onnxruntime("sizes-at-load"):
         raise InvalidNode(f"the bias {op.name_of(5)} must have a fixed size, got {bias}")
@@ -195,12 +195,12 @@ def matmul_nbits(op: Op) -> Known:
 
 
 def _rows_or_flat(op: Op, i: int, rows: int, columns: int, why: str) -> None:
-    """Requires that input `i` is [rows, columns], or a vector with that number of elements."""
+    """Require that input `i` is [rows, columns], or a vector with that number of elements."""
     shape = op.shape(i)
     if shape is None:
         return
     if len(shape) not in (1, 2):
-        raise InvalidNode(f"{why}: {op.name_of(i)} must have rank 1 or 2, it is {shape}")
+        raise InvalidNode(f"{why}: {op.name_of(i)} must have rank 1 or 2, got {shape}")
     wanted = (rows, columns) if len(shape) == 2 else (rows * columns,)
     for axis, (d, size) in enumerate(zip(shape, wanted, strict=True)):
         op.same(d, size, why, (i, axis))
@@ -234,7 +234,7 @@ def matmul_fpq4(op: Op) -> Known:
     if shape is None or weights is None or len(weights) != 2 or not shape:
         return op.out(None)
     op.same(
-        shape[-1], weights[0], "the inner sizes of a matrix product must agree", (0, len(shape) - 1), (2, 0)
+        shape[-1], weights[0], "inner sizes of a matrix product must be equal", (0, len(shape) - 1), (2, 0)
     )
     return op.out([*shape[:-1], weights[1]])
 
@@ -259,7 +259,7 @@ no_cpu("QOrderedMatMul", "~B M K, ?, ~B K N, ?, ?, N, ?, ? -> ~B M N", needs="rr
 @ms_function("MoE", types=(0,), needs="rrr.r")
 @ms_function("QMoE", types=(0,), needs="rrr..r")
 def mixture_of_experts(op: Op) -> Known:
-    """Lowers MoE and QMoE: E experts from hidden size H to inner size I, and back."""
+    """Lower MoE and QMoE: E experts from hidden size H to inner size I, and back."""
     quantized = op.node.op_type == "QMoE"
     first, second, pack = (2, 5, 8 // op.int_attr("expert_weight_bits", 4)) if quantized else (2, 4, 1)
     tokens, router = need_rank(op, 0, 2, 3), need_rank(op, 1, 2)
@@ -267,7 +267,7 @@ def mixture_of_experts(op: Op) -> Known:
     if tokens is None or router is None or up is None or down is None:
         return op.like()
     hidden, experts = tokens[-1], router[1]
-    op.same(Shape(tokens[:-1]).numel, router[0], "there must be one row of routing per token", (0, 0), (1, 0))
+    op.same(Shape(tokens[:-1]).numel, router[0], "expected one routing row per token", (0, 0), (1, 0))
     op.require(ge(hidden, 1), "a token must have a feature", (0, len(tokens) - 1))
     inner = floor_div((down[1] * down[2]).scale(pack), hidden)
     gated = op.text_attr("activation_type", "relu") == "swiglu" and op.int_attr("swiglu_fusion", 0) != 0
@@ -295,7 +295,7 @@ def mixture_of_experts(op: Op) -> Known:
 
 
 def _expert_scales(op: Op, experts: Dim, layers: tuple[tuple[int, Dim, Dim], ...]) -> None:
-    """Requires scales and zero points of QMoE's weights: per output feature, or per block of input features."""
+    """Require scales and zero points of QMoE's weights: per output feature, or per block of input features."""
     block = op.int_attr("block_size", 0)
     for k, (i, rows, columns) in enumerate(layers):
         blocks = floor_div(columns, constant(block)) if block > 0 else ONE
@@ -345,7 +345,7 @@ def dequantize_bfp(op: Op) -> Known:
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.GatherBlockQuantized
 @ms_function("GatherBlockQuantized", types=(2,), needs="rrr")
 def gather_block_quantized(op: Op) -> Known:
-    """Lowers GatherBlockQuantized: a Gather from packed bytes, unpacked along the last axis."""
+    """Lower GatherBlockQuantized: a Gather from packed bytes, unpacked along the last axis."""
     data, indices, bits = op.shape(0), op.shape(1), op.int_attr("bits", 4)
     if data is None or indices is None:
         return op.out(None)
@@ -418,15 +418,15 @@ def reduce_sum_integer(op: Op) -> Known:
     axes="t B i, d i g, d h g, d b, B, d B h, d B h, d p -> T d ^B H, d ^B H, d ^B H",
 )
 def quantized_lstm(op: Op) -> list[Known | None]:
-    """Lowers DynamicQuantizeLSTM: an LSTM with transposed weights."""
+    """Lower DynamicQuantizeLSTM: an LSTM with transposed weights."""
     orders = {i: (0, 2, 1) for i in (1, 2) if op.shape(i, 3) is not None}
     for weights, given in ((1, 8), (1, 9), (2, 10), (2, 11)):
         shape = op.shape(weights)
         if shape is not None and op.has(given):
             found = op.shape(given)
             if found is not None and len(found) not in (1, 2):
-                raise InvalidNode(f"{op.name_of(given)} must have rank 1 or 2, it is {found}")
-            why = "there must be a scale and a zero point per direction, or per row"
+                raise InvalidNode(f"{op.name_of(given)} must have rank 1 or 2, got {found}")
+            why = "expected one scale and zero point per direction, or per row"
             wanted = (shape[0],) if found is not None and len(found) == 1 else (shape[0], shape[2])
             match(op, given, wanted, why)
     return lower_as(op, "LSTM", 14, range(8), orders)

@@ -1,8 +1,9 @@
-"""Operators of onnxruntime (``com.microsoft``) with a state passed from call to call. Convolutions, hashes ...
+"""Operators of onnxruntime (``com.microsoft``) that pass a state from call to call: convolutions, hashes, and others.
 
 https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.CausalConvWithState
 
-Sequences of different lengths stand in one row of tokens; cumulative offsets (one more than sequences) say where each ends.
+Sequences of different lengths are packed along the token axis; cumulative offsets (one more than sequences) mark
+their ends.
 """
 
 from __future__ import annotations
@@ -17,20 +18,20 @@ from .contrib import match, ms, ms_function, need_rank, no_cpu, no_cpu_function
 
 
 def captured(op: Op, i: int, batch: Dim | None) -> int:
-    """The attribute `state_update_capacity`; if positive, requires one count per sequence (input `i`)."""
+    """Return the attribute `state_update_capacity`; if positive, requires one count per sequence (input `i`)."""
     capacity = op.int_attr("state_update_capacity", 0)
     if not 0 <= capacity <= MAX_STATES:
-        raise MalformedNode(f"state_update_capacity must lie in [0, {MAX_STATES}], it is {capacity}")
+        raise MalformedNode(f"state_update_capacity must be in [0, {MAX_STATES}], got {capacity}")
     if op.has(i) != (capacity > 0):
-        raise MalformedNode("capture_count is there exactly when state_update_capacity is positive")
-    match(op, i, (batch,), "there must be a capture_count for each sequence")
+        raise MalformedNode("capture_count must be given if and only if state_update_capacity is positive")
+    match(op, i, (batch,), "expected one capture_count per sequence")
     return capacity
 
 
 def sequences(op: Op, i: int) -> Dim:
-    """Number of sequences by the offsets at input `i`, required to be at least 1."""
+    """Return the number of sequences by the offsets at input `i`, required to be at least 1."""
     offsets = op.sized(i, 1)
-    op.require(ge(offsets[0], 2), "there must be offsets of one sequence or more", (i, 0))
+    op.require(ge(offsets[0], 2), "expected offsets for at least one sequence", (i, 0))
     known, tokens = op.const_ints(i), op.shape(0)
     if known and tokens:
         op.same(tokens[0], known[-1], "the last offset must be the number of tokens", (0, 0), (i, None))
@@ -43,29 +44,29 @@ def sequences(op: Op, i: int) -> Dim:
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.CausalConvWithState
 @ms_function("CausalConvWithState", types=(0, 0), needs="rr")
 def causal_conv_with_state(op: Op) -> list[Known | None]:
-    """Lowers CausalConvWithState; the state holds the inputs before the current ones."""
+    """Lower CausalConvWithState; the state holds the inputs before the current ones."""
     n, window, dilation = op.int_attr("ndim", 1), state_window(op), _dilation(op)
     if n not in (1, 2, 3):
-        raise MalformedNode(f"ndim must be 1, 2 or 3, it is {n}")
+        raise MalformedNode(f"ndim must be 1, 2 or 3, got {n}")
     last = op.int_attr("channels_last", 0)
     if last not in (0, 1) or (last and n != 1):
         raise MalformedNode("channels_last is 0 or 1, and 1 only for one spatial axis")
     x, kernel = op.sized(0, n + 2), op.sized(1, n + 2)
     channels = x[-1] if last else x[1]
-    op.same(kernel[0], channels, "there must be a kernel for each channel", (1, 0), (0, n + 1 if last else 1))
+    op.same(kernel[0], channels, "expected one kernel per channel", (1, 0), (0, n + 1 if last else 1))
     reach = (kernel[-1] - 1).scale(dilation)  # along the last spatial axis
     op.same(kernel[1], 1, "the convolution must be depthwise: axis 1 of its kernel must be 1", (1, 1))
     match(op, 2, (channels,), "the bias must have one element per channel")
     state = [x[0], reach, channels] if last else [*x[:-1], reach]
     held = (constant(window), *state) if window else tuple(state)
-    match(op, 3, held, "past_state must hold the inputs that the kernel reaches back to")
+    match(op, 3, held, "past_state must match the input, with (kernel - 1) * dilation steps")
     return [op.like(), op.out([constant(window), *state] if window else state)]
 
 
 def _dilation(op: Op) -> int:
     dilation = op.int_attr("dilation", 1)
     if dilation < 1:
-        raise MalformedNode(f"dilation must be at least 1, it is {dilation}")
+        raise MalformedNode(f"dilation must be at least 1, got {dilation}")
     return dilation
 
 
@@ -76,9 +77,9 @@ def varlen_causal_conv_with_state(op: Op) -> list[Known | None]:
     dilation = _dilation(op)
     x, kernel, batch = op.sized(0, 2), op.sized(1, 3), sequences(op, 2)
     capacity = captured(op, 5, batch)
-    op.require(ge(x[0], batch), "each sequence needs a token", (0, 0), (2, 0))
+    op.require(ge(x[0], batch), "each sequence must have a token", (0, 0), (2, 0))
     state = (batch, x[1], (kernel[2] - 1).scale(dilation))
-    match(op, 4, state, "the state must fit sequences, channels and kernel")
+    match(op, 4, state, "state must have shape [sequences, channels, (kernel - 1) * dilation]")
     return [op.out(x), op.out(state), op.out([batch, capacity, x[1]])]
 
 
@@ -91,7 +92,7 @@ def varlen_causal_conv_with_state(op: Op) -> list[Known | None]:
     axes="B S M h, B S M h, B S h, ?, ?, ? -> B S M ^H, B S M ^H",
 )  # fmt: skip
 def engram_gate(op: Op) -> list[Known | None]:
-    """Lowers EngramGate: ``[B, S, M, H]``, M streams of features; the value has one stream."""
+    """Lower EngramGate: ``[B, S, M, H]``, M streams of features; the value has one stream."""
     if op.wants(1) and not op.has(5):
         raise MalformedNode("the second output of EngramGate needs the input conv_norm_scale")
     return [op.like(), op.like()]
@@ -101,12 +102,12 @@ def _hashes(op: Op) -> tuple[int, int]:
     """``(past tokens that an n-gram needs, hashes per token)``, from the attributes."""
     n, heads = op.int_attr("max_ngram_size", 0), op.int_attr("n_head_per_ngram", 0)
     if n < 2 or heads < 1:
-        raise MalformedNode(f"n-grams have 2 tokens or more and a hash or more, not {n} and {heads}")
+        raise MalformedNode(f"n-grams must have at least 2 tokens and 1 hash, got {n} and {heads}")
     return n - 1, (n - 1) * heads
 
 
 def _hash_operands(op: Op, past: int, hashes: int, offsets: int) -> None:
-    """Requires multipliers, vocabulary sizes, and the offsets and end of text behind them."""
+    """Require multipliers, vocabulary sizes, offsets, and an end-of-text token."""
     multipliers = op.sized(1, 1)
     op.require(ge(multipliers[0], past + 1), f"expected {past + 1} or more multipliers", (1, 0))
     for i in (2, offsets):
@@ -129,7 +130,7 @@ def varlen_ngram_hash_mapping(op: Op) -> list[Known | None]:
     ids, batch = op.sized(0, 1), sequences(op, 3)
     past, hashes = _hashes(op)
     _hash_operands(op, past, hashes, 5)
-    op.require(ge(ids[0], batch), "each sequence needs a token", (0, 0), (3, 0))
+    op.require(ge(ids[0], batch), "each sequence must have a token", (0, 0), (3, 0))
     for i in (4, 8):
         match(op, i, (batch, past), "the past must have shape [sequences, max_ngram_size - 1]")
     held = op.out([batch, past])
@@ -167,7 +168,7 @@ _CSA_INPUTS = {1: "key", 8: "gate", 9: "position_bias", 10: "head_weights", 11: 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.SparseAttentionIndexer
 @no_cpu_function("SparseAttentionIndexer", types=("int32", 0, 0), needs="r.rrrr.r compress_ratio policy_mode")
 def sparse_attention_indexer(op: Op) -> list[Known | None]:
-    """Lowers SparseAttentionIndexer, by its policy. ``qsa`` keeps a key for each token; ``csa`` merges `compress_ratio`
+    """Lower SparseAttentionIndexer, by its policy. ``qsa`` keeps a key for each token; ``csa`` merges `compress_ratio`
     tokens into one and keeps what is left over.
     """
     csa = _indexer(op, {**_CSA_INPUTS, 13: "past_proj_buffer"})
@@ -188,7 +189,7 @@ def sparse_attention_indexer(op: Op) -> list[Known | None]:
 def _compressed(op: Op, q: Shape, head: Dim) -> tuple[Dim, Known]:
     """``(number of new merged keys, output buffer of tokens not merged yet)``."""
     ratio, buffer = op.int_attr("compress_ratio", 1), op.sized(13, 4)
-    match(op, 13, (2, q[0], None, head.scale(2)), "the buffer must fit batch and heads")
+    match(op, 13, (2, q[0], None, head.scale(2)), "buffer must have shape [2, batch, tokens, 2 * head size]")
     op.require(le(buffer[2], 2 * ratio - 1), "the buffer holds less than two groups of tokens", (13, 2))
     waiting = buffer[2] % ratio + q[1]
     merged = floor_div(waiting, constant(ratio))
@@ -234,7 +235,7 @@ no_cpu(
 
 
 def _packed_outputs(op: Op, csa: bool) -> int:
-    """Checks which optional inputs and outputs are given; returns `state_update_capacity`."""
+    """Check which optional inputs and outputs are given; returns `state_update_capacity`."""
     if not 6 <= op.n_out <= 9 or op.wants(4) != csa:
         raise MalformedNode(f"{op.node.op_type} has 6 to 9 outputs, present_gate_buffer only with csa")
     capacity = op.int_attr("state_update_capacity", 0)
@@ -248,14 +249,14 @@ def _packed_outputs(op: Op, csa: bool) -> int:
 
 
 def _indexer(op: Op, merging: dict[int, str]) -> bool:
-    """Checks the policy attribute; True if it is csa. Checks other attributes, and that the inputs for merging are there
-    exactly then.
+    """Check the attributes, and that the inputs for merging are given if and only if the policy is csa; return True if
+    it is.
     """
     policy, ratio = op.text_attr("policy_mode", ""), op.int_attr("compress_ratio", 0)
     if policy not in ("qsa", "csa"):
-        raise MalformedNode(f"policy_mode {policy!r} is neither qsa nor csa")
+        raise MalformedNode(f"policy_mode must be 'qsa' or 'csa', got {policy!r}")
     if not 0 < ratio <= INT32_MAX:
-        raise MalformedNode(f"compress_ratio must be positive, it is {ratio}")
+        raise MalformedNode(f"compress_ratio must be positive, got {ratio}")
     csa = policy == "csa"
     count, others = (
         ("index_topk", ("token_budget",)) if csa else ("token_budget", ("index_topk", "head_weight_scale"))
@@ -274,7 +275,7 @@ def _indexer(op: Op, merging: dict[int, str]) -> bool:
 
 
 def _selected(op: Op, csa: bool) -> int:
-    """Number of entries selected per token."""
+    """Return the number of entries selected per token."""
     return (
         op.int_attr("index_topk", 0)
         if csa
