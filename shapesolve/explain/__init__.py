@@ -1,1 +1,1 @@
-"""Explanations: where sizes come from, why conditions contradict each other, and possible fixes."""
+"""Explanations: the origin of sizes, the reasons for contradictions, and possible fixes."""

@@ -1,4 +1,4 @@
-"""Finds the export-time constant behind a restriction, and decides whether it is unintended.
+"""Search for the export-time constant that causes a restriction, and for whether it is unintended.
 
 Some restrictions belong to the model: skip connections need multiples, tables have an end, and kernels need a minimum
 input. Others come from a size of the example input that was traced as a constant: a dim declared dynamic runs at only
@@ -45,7 +45,7 @@ class Stored:
 
 
 class Baked:
-    """Finder of the constants behind the restrictions of one analysis."""
+    """Finder of the constants that cause the restrictions of one analysis."""
 
     def __init__(self, analysis: Solved) -> None:
         self.lowered, self.engine = analysis.lowered, analysis.prover.engine

@@ -61,7 +61,7 @@ class Edit:
     is_of_type: bool = False
 
     def text(self, freed: object = "") -> str:
-        """What to do, with the symbolic number's value."""
+        """Imperative sentence for the edit, with the symbolic number's value."""
         return str(freed).join(self.parts)
 
     @property

@@ -159,7 +159,7 @@ class Failure:
                 return
 
     def made_instead(self, failing: Failure) -> Iterator[str]:
-        """Return texts on the size that the node computes here, and on sizes for which the model runs."""
+        """Return sentences on the size that the node computes here, and on sizes for which the model runs."""
         computed = [s.source for s in failing.sides if s.source.node is not None and not s.is_stored]
         for source in computed[:1]:
             made, shapes = self.shape_text(source.tensor), self._read(source)

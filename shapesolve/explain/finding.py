@@ -37,7 +37,7 @@ CODES: dict[str, tuple[Severity, str]] = {
     "SS611": ("error", "PyTorch: the exporter cannot write the module as it is, and can in another way"),
     "SS612": ("warning", "PyTorch: no size is declared dynamic"),
     "SS613": ("info", "PyTorch: a declaration of dynamic sizes to paste"),
-    "SS614": ("warning", "PyTorch: the data decides whether the module runs at declared sizes"),
+    "SS614": ("warning", "PyTorch: whether the module runs at declared sizes depends on input data"),
 }
 
 

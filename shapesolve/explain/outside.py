@@ -87,7 +87,7 @@ def _conflict(terms: Sequence[Term], stated: Mapping[Cond, str], free: Solved, b
         help=sizes_help(near, given, [t.cond for t in free.contract]),
     )
     places = frozenset((id(row.node), row.prefix, row.why) for row in rows)
-    find = partial(bound.cores.of_contradiction, places)  # of a system that includes the user's conditions
+    find = partial(bound.cores.of_contradiction, places)  # the system includes the user's conditions
     constraints = tuple(c for t in terms for c in t.constraints)
     return Conflict(constraints, finding.title, nodes, finding, find)
 

@@ -79,7 +79,7 @@ _Best = tuple[Sample | None, Sequence[_Cause], _Cause | None, Stored | None]
 
 
 class _Evidence(NamedTuple):
-    """Evidence for one term: a sample, the broken condition, and the constant behind it (`baked` if unintended)."""
+    """Evidence for one term: a sample, the broken condition, and the constant that causes it (`baked` if unintended)."""
 
     sample: Sample | None
     cause: _Cause | None

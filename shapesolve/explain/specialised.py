@@ -110,13 +110,13 @@ def _deciding(name: str, to: Dim, numbers: Sequence[int], analysis: Solved) -> S
 
 
 def _sides(fixed: _Fixed, constant: Stored | None, analysis: Solved) -> tuple[Operand, ...]:
-    """Return the operands of the node that fixes the dim, and the constant behind it."""
+    """Return the operands of the node that fixes the dim, and the constant that causes it."""
     sites = sides_of(fixed.entry, analysis.lowered, None if constant is None else constant.site)
     return Rows(analysis).of(sites, fixed.entry)
 
 
 def _reasons(fixed: _Fixed, analysis: Solved) -> tuple[str, ...]:
-    """Return the texts of the conditions that fix a dim, last one first, and the number of omitted ones."""
+    """Return the conditions that fix a dim as text, last one first, and the number of omitted ones."""
     texts: dict[str, None] = {}
     sizes = {} if fixed.to.terms else {fixed.name: fixed.to.const}
     for cause, entry in reversed([*zip(fixed.causes, fixed.entries, strict=True)]):

@@ -246,7 +246,7 @@ def mistyped(
         return f"{node.op_type} does not take {input_name} as {type_name(other)} at opset {version}"
     kinds = [types[first], other]
     one, two = [type_name(k) for k in kinds if isinstance(k, int)]
-    return f"{node.op_type} needs one element type for its inputs, but {input_name} is {one} and {node.inputs[i]} is {two}"
+    return f"{node.op_type} inputs must have the same element type, got {one} for {input_name} and {two} for {node.inputs[i]}"
 
 
 @lru_cache(maxsize=8192)

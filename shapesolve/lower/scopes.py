@@ -150,9 +150,7 @@ class Scopes(Statements):
         self.standard: Standard | None = None  # result of onnx's own inference, computed at first use
         written = len(model.graph.nodes) + sum(len(f.nodes) for f in model.functions.values())
         self.expandable = MAX_EXPANDED + 20 * written  # nodes of function bodies that may still be lowered
-        self.instead: Mapping[
-            str, tuple[Elem, ...] | OtherShape
-        ] = {}  # elements that replace those of initializers
+        self.instead: Mapping[str, tuple[Elem, ...] | OtherShape] = {}  # replacement elements of initializers
         self.named_inputs: frozenset[str] = frozenset()  # the inputs of the main graph
         self.outside: dict[
             str, tuple[str, bool]

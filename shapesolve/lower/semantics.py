@@ -110,7 +110,7 @@ DIFFERENCES: dict[str, Difference] = {
     "attention-mask": Difference(
         "Attention, its mask",
         "the last two axes of the mask broadcast to queries and keys; since opset 24, the mask may be shorter than the keys",
-        "up to opset 24, they must equal the queries and keys; since opset 25, the mask may have any length",
+        "they must equal the queries and keys up to opset 24; the mask may have any length since opset 25",
     ),
     "fastgelu-body": Difference(
         "FastGelu (com.microsoft)",

@@ -87,7 +87,7 @@ class Statements:
     # ------------------------------------------------------------------ conditions
 
     def given(self, cond: Cond) -> None:
-        """Record a condition of the user."""
+        """Record a user's condition."""
         self.state.log.append(Entry(cond, "user", None, "", "given by the user", (), TRUE))
         if not self.facts.assume(cond, len(self.state.log) - 1):
             self._clash_of(len(self.state.log) - 1, cond)

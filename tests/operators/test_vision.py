@@ -141,4 +141,4 @@ def test_regions_and_their_images_are_told_in_words() -> None:
     a = shapesolve.analyze(
         one("RoiAlign", ["1 2 3 3", "5 4", "6"], {}, dtypes=[FLOAT, FLOAT, INT64], opset=16)
     )
-    assert any("the number of regions must agree" in step.text for step in a.diagnostics[0].steps)
+    assert any("the number of regions must be equal" in step.text for step in a.diagnostics[0].steps)
