@@ -249,4 +249,4 @@ def _undecided(names: Iterable[str], a: Solved) -> str:
     """Message: the answer depends on these data-dependent symbols, with their definitions."""
     named = [f"{n} ({a.walk.state.reasons[n]})" if n in a.walk.state.reasons else n for n in sorted(names)]
     verb = "decide" if len(named) > 1 else "decides"
-    return f"{' and '.join(named) or 'data'} {verb}, which the sizes of the inputs do not settle"
+    return f"{' and '.join(named) or 'data'} {verb}, which does not follow from the input sizes"

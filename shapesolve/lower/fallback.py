@@ -194,7 +194,10 @@ def infer_by_schema(op: Op, schema: Any) -> list[Known | None] | None:
         )
     except onnx.shape_inference.InferenceError as e:
         op.walk.note(
-            "open", f"onnx's own inference says: {' '.join(str(e).split())[:300]}", op.node, op.walk.scope
+            "open",
+            f"onnx's shape inference reports: {' '.join(str(e).split())[:300]}",
+            op.node,
+            op.walk.scope,
         )
         return None
     except (RuntimeError, ValueError, TypeError):

@@ -160,9 +160,9 @@ def _withdrawn(op_type: str, version: int, beside: tuple[Runtime, ...]) -> str |
     except onnx.defs.SchemaError:
         return None
     if came and "early" not in beside:
-        return f"{op_type} is not there at opset {version}: it came with {came}"
+        return f"{op_type} does not exist at opset {version}: it was added in {came}"
     if gone and "kept" not in beside:
-        return f"{op_type} was withdrawn with opset {gone}, it cannot be used at {version}"
+        return f"{op_type} was removed in opset {gone}, but the model uses opset {version}"
     return None
 
 

@@ -48,7 +48,7 @@ DIFFERENCES: dict[str, Difference] = {
     "slice-end": Difference(
         "Slice",
         "an end is clamped to the axis, so that a step below 0 with a large end gives nothing",
-        "an end of exactly INT32_MAX or INT64_MAX means all the rest, also with a step below 0",
+        "an end of exactly INT32_MAX or INT64_MAX means the rest, even with a negative step",
     ),
     "prelu-slope": Difference(
         "PRelu",
@@ -88,7 +88,7 @@ DIFFERENCES: dict[str, Difference] = {
     ),
     "recurrent-attributes": Difference(
         "LSTM, GRU, RNN",
-        "activations are named in any case, and clip is any number",
+        "activation names ignore case, and clip may be any number",
         "the model is not loaded with clip <= 0 (LSTM, GRU), with names in other letters (RNN), or with more or fewer of them",
     ),
     "quantized-rows": Difference(

@@ -233,5 +233,5 @@ class Statements:
         """
         if not self.equal or self.state.trials or not self.scope.guard.is_true:
             return False
-        self.define(eq(a, b), 'broadcast="equal" takes the two sizes to be equal', node, "assumption")
+        self.define(eq(a, b), 'broadcast="equal" assumes equal sizes', node, "assumption")
         return True

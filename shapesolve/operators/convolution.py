@@ -59,7 +59,7 @@ def _group(op: Op) -> int:
     if not auto and (op.node.op_type != "ConvTranspose" or op.version < 11):
         auto = "NOTSET"  # an empty text counts as absent, but where the standard's own inference looks at it
     if op.attr("pads") is not None and auto != "NOTSET":
-        raise MalformedNode("a convolution has either pads or auto_pad")
+        raise MalformedNode("pads and auto_pad cannot be used together")
     group = op.int_attr("group", 1)
     if group < 1:
         raise InvalidNode(f"group {group} must be positive")
@@ -243,7 +243,7 @@ def _pooled(op: Op, x: int, shape: Shape, w: Window, i: int, ceil_mode: bool) ->
         covered = ceil_div(size, constant(stride))
         if _is_mlas(op, w):  # only this kernel of onnxruntime refuses windows that leave gaps at the end
             left = (covered - 1) * stride + w.kernel[i] - size
-            op.require(any_of((ge(left, 0), eq(shape[0], 0))), "the windows must reach the end", (x, i + 2))
+            op.require(any_of((ge(left, 0), eq(shape[0], 0))), "windows must reach the end", (x, i + 2))
         return _dilated_same(op, x, covered, w, i, ceil_mode)
     free, extent = room(size, w, i), w.extent[i].const
     op.usual(ge(free, 0))

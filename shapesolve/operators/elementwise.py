@@ -153,7 +153,7 @@ def _modulo(op: Op) -> Known:
 @lower("Mod", reads={1: DIVISORS}, values=True, axes=EACH, work=each())
 def modulo_10(op: Op) -> Known:
     if _type(op) and _type(op) not in INT_LIMITS and not op.int_attr("fmod", 0):
-        raise InvalidNode("Mod of floats needs fmod=1")
+        raise InvalidNode("Mod of floats requires fmod=1")
     return _modulo(op)
 
 

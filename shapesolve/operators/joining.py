@@ -100,7 +100,7 @@ def concatenated(op: Op, axis: int) -> Known:
         known = [(i, s) for i, s in known if len(s) == rank]
         if ranks[0] != rank:
             some = any_of(~is_empty(s) for _, s in known)
-            op.require(some, "the first input has more axes, so that another must have elements", (0, None))
+            op.require(some, "another input must have elements if the first has more axes", (0, None))
     excused = _known_empty(op, known, axis)
     parts = [(i, s) for i, s in known if i not in excused] or known[:1]
     dims = joined_sizes(op, parts, axis, JOIN, lambda i, k: (i, k))

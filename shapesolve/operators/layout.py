@@ -438,7 +438,7 @@ def tile(op: Op) -> Known:
     if len(repeats) != len(shape):
         raise InvalidNode(f"Tile requires {len(shape)} repeats, got {len(repeats)}")
     for i, n in enumerate(repeats):
-        op.require(ge(n, 0), "a repeat count is at least 0", (1, 0), (0, i))
+        op.require(ge(n, 0), "repeats must not be negative", (1, 0), (0, i))
     counts = tuple(n.value or 0 for n in repeats)
     dims = Shape(d * n for d, n in zip(shape, repeats, strict=True))
     return op.out(dims, value=spread(value, dims, lambda a, _: np.tile(a, counts)))

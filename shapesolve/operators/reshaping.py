@@ -130,7 +130,7 @@ def _entry(op: Op, x: Shape, i: int, t: Dim, copies: bool) -> Dim | None:
         if beyond:
             raise InvalidNode(f"target entry {i} is 0, but {op.name_of(0)} {x} has no axis {i} to copy")
         return x[i]
-    op.require(ge(t, -1), "a target entry is a size, 0 or -1", (1, 0))
+    op.require(ge(t, -1), "target entries must be at least -1", (1, 0))
     if copies and held(op, ge(t, 0)):
         if beyond:
             op.require(ge(t, 1), "a target entry of 0 copies an axis that the input does not have", (1, 0))

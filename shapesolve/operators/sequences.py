@@ -119,7 +119,7 @@ def erase(op: Op) -> Known:
     if op.has(1):
         at = _position(op, 1, seq.length)
     elif seq.length is not None:
-        op.require(ge(seq.length, 1), "an empty sequence has nothing to erase", (0, None))
+        op.require(ge(seq.length, 1), "cannot erase from an empty sequence", (0, None))
     if seq.items is not None and at is not None and -len(seq.items) <= at < len(seq.items):
         kept = list(seq.items)
         del kept[at]

@@ -31,7 +31,7 @@ def match_bias(op: Op, i: int, batch: Dim, n: int, queries: Dim, total: Dim | No
     shape = need_rank(op, i, 4)
     if shape is None:
         return
-    why = "attention bias must broadcast to the scores"
+    why = "attention bias must be [B or 1, N or 1, S, T]"
     for k, want in enumerate((batch, constant(n))):
         op.require(any_of((eq(shape[k], want), eq(shape[k], 1))), why, (i, k))
     match(op, i, (None, None, queries, total), why)
