@@ -178,8 +178,9 @@ def _of_module(call: ExportCall, settings: Settings, extra: tuple[SourceFinding,
         grown = _checked(ModuleRuns(call, found).grown(ones), settings, extra)
         names = " and ".join(f"`{n}`" for n in ones)
         title = f"the example has size 1 for {names}, which torch.export turns into a number"
-        text = f"take an example of 2 or more for {names} (tried)"
-        return _told_instead(report, grown, fixed, title, text, report.corrected)
+        state = "tried" if _was_run(grown, settings) else "not tried"
+        text = f"take an example of 2 or more for {names} ({state})"
+        return _told_instead(report, grown, settings, fixed, title, text, report.corrected)
     for every in (False, True):
         spec, left_out = entries_added(call, found, list(alone.values()), every)
         if not left_out:
@@ -187,15 +188,26 @@ def _of_module(call: ExportCall, settings: Settings, extra: tuple[SourceFinding,
         wider = _checked(replace(call, spec=spec), settings, extra)
         titles = [f"`{path}` has no entry for {axes}" for path, axes in left_out.items()]
         text = wider.corrected or spec_text(spec)
-        state = "tried" if wider.tried or (wider.ok and settings.confirm) else "not tried"
-        told = _told_instead(report, wider, fixed, "; ".join(titles), f"declare it ({state}):\n{text}", text)
+        state = "tried" if _was_run(wider, settings) else "not tried"
+        text_of_help = f"declare it ({state}):\n{text}"
+        told = _told_instead(report, wider, settings, fixed, "; ".join(titles), text_of_help, text)
         if told is not report:
             return told
     return report
 
 
+def _was_run(report: Report, settings: Settings) -> bool:
+    return settings.confirm and (report.tried or report.ok)
+
+
 def _told_instead(
-    report: Report, other: Report, fixed: Mapping[str, Any], title: str, help: str, corrected: str
+    report: Report,
+    other: Report,
+    settings: Settings,
+    fixed: Mapping[str, Any],
+    title: str,
+    help: str,
+    corrected: str,
 ) -> Report:
     """The report with one finding for sizes that came out fixed, if in `other` they did not."""
     still = {s.root.name for s in other.sizes if s.state in ("fixed", "unknown")}
@@ -205,7 +217,7 @@ def _told_instead(
     if mine is None:
         return report
     first = replace(mine, title=title, help=help)
-    tried = other.tried or other.ok
+    tried = _was_run(other, settings)
     return replace(report, findings=ranked([first, *other.findings]), corrected=corrected, tried=tried)
 
 
