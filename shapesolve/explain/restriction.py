@@ -13,6 +13,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..expr import Cond, ge
+from ..expr.plain import kind_of
 from ..expr.sizes import sizes_text
 from ..lower.records import Entry
 from ..propagate.constraint import Site
@@ -363,9 +364,10 @@ def _title(code: str, term: Term, culprits: Sequence[str] = ()) -> str:
     if code == "SS401":
         return f"{names} is declared dynamic, but only {names} = {_only_size(term)} runs"
     if code == "SS404":
-        fixes = term.kind in ("equality", "alternative", "other") and "%" not in term.text
-        what = "fix" if fixes else "limit"
-        what += ("e" * (what == "fix") + "s") * (len(culprits) == 1)
+        parts = term.cond.args if term.kind == "alternative" else (term.cond,)
+        fixes = all(kind_of(part) in ("equality", "other") for part in parts)
+        one, many = ("fixes", "fix") if fixes else ("limits", "limit")
+        what = one if len(culprits) == 1 else many
         them = "it" if len(term.symbols) == 1 else "them"
         cause = f"{listed(culprits)} {what} {them}" if culprits else "few sizes run"
         return f"{names} {verb} declared dynamic, but {cause}"

@@ -337,6 +337,8 @@ class LocalWalk(Walk):
                 or (entry.cond.kind == "==" and entry.guard.is_true and entry.why not in firm)
             ]
             if missing:
+                firm_now = {entry.cond for entry in missing if entry.guard.is_true}
+                self.rows[begin:] = [row for row in self.rows[begin:] if row.cond not in firm_now]
                 self.rows += missing
                 self.restated.append(f"{prefix}{node.label}")
 
