@@ -34,7 +34,7 @@ def test_functions_that_double_are_followed_so_far() -> None:
     assert str(shapesolve.analyze(doubling_functions(8)).shapes["y"]) == "[rows, 4]"
     many = shapesolve.analyze(doubling_functions(40))
     assert "y" not in many.shapes
-    assert any("too often" in str(f) for f in many.diagnostics)
+    assert any("too many nested function calls" in str(f) for f in many.diagnostics)
 
 
 def test_sizes_of_thousands_of_digits_can_be_written() -> None:
@@ -76,4 +76,4 @@ def test_a_scan_of_more_inputs_than_it_has_is_told(count: int) -> None:
     graph = helper.make_graph([node], "scan", given, [onnx.ValueInfoProto(name="y")])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     (conflict,) = shapesolve.analyze(model).conflicts
-    assert f"num_scan_inputs {count} does not fit 1 inputs" in conflict.message
+    assert f"num_scan_inputs must be between 1 and 1, got {count}" in conflict.message

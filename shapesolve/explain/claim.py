@@ -125,7 +125,7 @@ def _dim_of(lowered: Lowered, tensor: str, axis: int) -> Dim:
     shape = lowered.shapes.get(tensor)
     if shape is None:
         if tensor in lowered.dtypes:
-            raise KeyError(f"the rank of tensor {tensor!r} has unknown rank")
+            raise KeyError(f"the rank of tensor {tensor!r} is unknown")
         raise KeyError(no_tensor(tensor, lowered))
     if not -len(shape) <= axis < len(shape):
         raise IndexError(f"tensor {tensor!r} has shape {shape}: it has no axis {axis}")

@@ -222,7 +222,9 @@ def _unranked(analysis: Solved) -> Iterator[Finding]:
                 )
         elif f"{prefix}{node.label}" not in explained:
             label = f"{prefix}{node.label}"
-            title = f"the rank of {name} has unknown rank: it depends on input data, or the operator has no shape rule"
+            title = (
+                f"the rank of {name} is unknown: it depends on input data, or the operator has no shape rule"
+            )
             yield Finding("SS103", title, label, node.op_type, (label,))
 
 

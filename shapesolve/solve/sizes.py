@@ -195,7 +195,7 @@ class SizeFinder:
         """The sizes, with those that are not in `start` rounded."""
         for name in found.keys() - start.keys():
             others = {n: size for n, size in found.items() if n != name}
-            conds = [c for c in _at(self.conds, others) or () if name in c.free]
+            conds = _at([c for c in self.conds if name in c.free], others)
             if conds:
                 found = self._rounded((name,), found, conds, found, "both")
         return found
@@ -279,10 +279,15 @@ class SizeFinder:
         here = divisors_of(conds).get(names[0], frozenset())
         divisors = here.union(*(self.roles.divisors.get(n, ()) for n in names))
         size, most = found[names[0]], max(divisors, default=0)
+        if most > budget.MAX_TRIED:
+            return found
         reach = range(max(size - most, 0), size + most + 1)
-        good = {n: all(c.evaluate({names[0]: n}) is not False for c in conds) for n in reach}
-        low = next(n for n in range(size, -2, -1) if not good.get(n - 1))
-        high = next(n for n in range(size, size + most + 1) if not good.get(n + 1))
+
+        def good(n: int) -> bool:
+            return n in reach and all(c.evaluate({names[0]: n}) is not False for c in conds)
+
+        low = next(n for n in range(size, -2, -1) if not good(n - 1))
+        high = next(n for n in range(size, size + most + 1) if not good(n + 1))
         cell = [n for n in range(low, high + 1) if _is_beside(n, [start[m] for m in names], side)]
         if high - low >= most or not cell:
             return found

@@ -111,7 +111,7 @@ def test_names_found_later_can_be_spoken_of():
         assert a.shapes["y"][0] == 7
     with pytest.raises(ValueError, match="no input of the model has a dim named 'other'"):
         analyzed(nodes, [info("x", [None, None])], outputs, bind={"other": 7})
-    with pytest.raises(ValueError, match="speaks of 'other'"):
+    with pytest.raises(ValueError, match="uses 'other'"):
         analyzed(nodes, [info("x", [None, None])], outputs, assume=["other >= 7"])
 
 

@@ -75,12 +75,12 @@ def test_the_reshape_is_shown_that_keeps_the_example_and_not_the_one_that_groups
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("Det(a)", "axis 0 and axis 1 of the first input must agree"),
-        ("local.Pairs(c, d)", "axis 1 of the first input and axis 1 of the second input must agree"),
-        ("local.Groups(c, d)", "axis 2 of the first input and axis 2 of the second input must agree"),
+        ("Det(a)", "axis 0 and axis 1 of the first input must be equal"),
+        ("local.Pairs(c, d)", "axis 1 of the first input and axis 1 of the second input must be equal"),
+        ("local.Groups(c, d)", "axis 2 of the first input and axis 2 of the second input must be equal"),
         (
             "local.Regions(c, d)",
-            "the number of regions must agree: axis 1 of the first input and axis 1 of the second input",
+            "the number of regions must be equal: axis 1 of the first input and axis 1 of the second input",
         ),
     ],
 )

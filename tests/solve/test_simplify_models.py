@@ -91,7 +91,7 @@ def test_a_shape_is_asked_for_by_form():
     analysis = shapesolve.analyze(onnx.parser.parse_model(STEMS[0].source))
     assert analysis.shape("Y") is analysis.shapes["Y"]
     assert str(analysis.shape("Y", form="simple")[2]) == "(0 if H <= 10 else max((H + 1)//8 - 1, 1))"
-    with pytest.raises(ValueError, match='form is "exact" or "simple"'):
+    with pytest.raises(ValueError, match='form must be "exact" or "simple"'):
         analysis.shape("Y", form="short")  # type: ignore[arg-type]
     with pytest.raises(KeyError):
         analysis.shape("Z")
