@@ -281,9 +281,10 @@ class Solved:
 
     def usually(self, cond: Cond) -> bool:
         """Return True if a condition is proved for accepted sizes in the scope of the contract's simplified form."""
-        contract = self.contract
+        contract, cond = self.contract, self.facts.cond(cond)
         terms = [t.cond for t in (*contract.terms, *contract.assumed)]
-        return self.prover.engine.entails(self.facts.cond(cond), [*terms, *contract.usual.whole.conds]).proved
+        known = [*terms, *contract.usual.whole.conds]
+        return cond in known or self.prover.engine.entails(cond, known).proved
 
     # ------------------------------------------------------------------ sizes
 

@@ -21,6 +21,7 @@ from .scopes import Scopes
 
 #: error texts for a declaration that differs from the inferred type, which onnxruntime lets pass
 _MERGE = re.compile("existing (shape|type)|elem type")
+_infer_shapes = onnx.shape_inference.infer_shapes  # onnx's own, also after `compat.install` has replaced it
 _REFUSED = (RuntimeError, ValueError, onnx.shape_inference.InferenceError)
 
 
@@ -102,12 +103,12 @@ def infer_standard(model: onnx.ModelProto) -> Standard:
     """Run onnx's inference on a model; subgraphs only if no declaration is contradicted."""
     proto, errors = _without_weights(model), ""
     try:
-        found = onnx.shape_inference.infer_shapes(proto, strict_mode=True).graph
+        found = _infer_shapes(proto, strict_mode=True).graph
         return Standard(dict(_sizes(found, "")), dict(_inside(found, "")), "")
     except _REFUSED as e:
         errors = "\n".join(line for line in str(e).splitlines() if not _MERGE.search(line))
     try:
-        return Standard(dict(_sizes(onnx.shape_inference.infer_shapes(proto).graph, "")), {}, errors)
+        return Standard(dict(_sizes(_infer_shapes(proto).graph, "")), {}, errors)
     except _REFUSED:
         return Standard({}, {}, errors)
 
