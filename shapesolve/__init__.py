@@ -96,7 +96,7 @@ _ROOMS = {
 }
 
 
-if not TYPE_CHECKING:  # so that type checkers know only the names above
+if not TYPE_CHECKING:  # type checkers then know only the names above
 
     def __getattr__(name: str) -> Any:
         if name in ("register", "signature"):

@@ -244,7 +244,7 @@ class Analysis:
         """Audit this analysis with Z3 alone, from the whole constraint system (see `Audit`).
 
         Args:
-            sizes: Input sizes at which the model runs; by default one choice that the contract accepts.
+            sizes: Accepted input sizes; by default one set that satisfies the contract.
             measured: Tensor sizes measured at run time, for each of `sizes`.
             changes: Number of random dims to change at the first of `sizes`.
             samples: Number of random dims to check against the system, for all sizes.

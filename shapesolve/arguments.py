@@ -102,7 +102,7 @@ def checked(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def checked_where_it_fails(function: Callable[P, T]) -> Callable[P, T]:
-    """Do the same as `checked` for frequently called functions: check arguments only after an exception."""
+    """Wrap a frequently called function like `checked`, but check arguments only after an exception."""
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> T:

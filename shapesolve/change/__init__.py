@@ -1,1 +1,1 @@
-"""Models changed with proof: what comes out computes the same, for every size that the model accepts."""
+"""Models changed with proof: the result computes the same values, for every size that the model accepts."""

@@ -32,7 +32,7 @@ class Arithmetic(ABC):
 
     @abstractmethod
     def size(self, d: Dim) -> str | None:
-        """Returns the name of a one-element vector with the size `d`; None where it cannot be computed."""
+        """Returns the name of a one-element vector with the size `d`; None if it cannot be computed."""
 
     @abstractmethod
     def rounds_down(self, n: Dim, d: Dim) -> bool:
@@ -43,7 +43,7 @@ class Arithmetic(ABC):
         return self.size(entries[k]), 1
 
     def joined(self, entries: Sequence[Dim], hint: str = "") -> str | None:
-        """Returns the name of a vector with these elements; None where one cannot be computed."""
+        """Returns the name of a vector with these elements; None if one cannot be computed."""
         pieces: list[str] = []
         k = 0
         while k < len(entries) or not pieces:

@@ -12,7 +12,7 @@ from .knowledge import Knowledge
 
 
 def inlined(node: DraftNode, known: Knowledge, inner: Mapping[int, Knowledge]) -> list[DraftNode] | None:
-    """The nodes of the branch that runs, rewritten to replace the If in the graph around it. None where it is open.
+    """The nodes of the branch that runs, rewritten to replace the If in the graph around it. None if it is unknown.
 
     Names that are in use elsewhere are changed, the branch's own weights move along.
     """

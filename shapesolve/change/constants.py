@@ -44,7 +44,7 @@ def folded_float(site: At) -> Change | None:
     with np.errstate(all="ignore"):
         found = _FOLDS[site.node.op_type](site, given, shape)
     if found is None or found.dtype != made or found.shape != shape or np.isnan(found).any():
-        return None  # which NaN a runtime makes is its own affair
+        return None  # runtimes differ in the NaN that they produce
     return Store(np.ascontiguousarray(found).reshape(shape))
 
 
@@ -62,7 +62,7 @@ def _numpy(
 def _cast(site: At, given: Sequence[Array], shape: tuple[int, ...]) -> Array | None:
     made = helper.tensor_dtype_to_np_dtype(int(site.node.attribute("to", 0)))
     if given[0].dtype.kind in "iu" and made == np.float16:
-        return None  # by way of float32 in some runtimes
+        return None  # some runtimes convert by way of float32
     return given[0].astype(made)
 
 

@@ -1,7 +1,7 @@
 """Compares two models: outputs and accepted sizes by proof, other tensors by their printed shapes.
 
 Inputs and outputs are matched by name, the others by position; sizes by the inputs that they are declared on. Nothing is
-assumed about broadcasts. A difference of sizes comes with sizes at which it was checked.
+assumed about broadcasts. A difference of sizes comes with an example that was checked.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class _Side:
                 self.open += 1
 
     def _names(self, other: Analysis) -> dict[str, Dim]:
-        """Printed name of each symbol: the other model's name for the same input axis, else a new name."""
+        """Return the printed name of each symbol: the other model's name for the same input axis, or a new name."""
         found = {name: d for name, d in self.to.items() if d.name is not None}
         taken = {d.name for d in found.values()} | other.symbols.keys()
         for name in self.analysis.symbols:
@@ -95,8 +95,8 @@ def diff(before: Any, after: Any, *, values: bool = False) -> Diff:
     about broadcasts are dropped first.
 
     Args:
-        before, after: an `Analysis` each, or what `analyze` takes.
-        values: prove the values of outputs equal, too, where they are: where both graphs, simplified, compute the same.
+        before, after: Two analyses, or models in any form that `analyze` accepts.
+        values: Also prove that outputs have equal values, if both simplified graphs compute the same.
     """
     before, after = (_nothing_assumed(m) for m in (before, after))
     first, second = _Side(before, after), _Side(after, before)
@@ -182,7 +182,7 @@ def _contract(first: _Side, second: _Side, related: bool) -> ContractComparison:
 
 
 def _usual(analysis: Analysis, to: Mapping[str, Dim]) -> str:
-    """What a model accepts, for usual sizes, in one line."""
+    """Return the conditions of a model's simplified contract in one line."""
     contract = analysis.contract
     if contract.impossible or not contract.usual.terms or not to:
         return str(contract)
@@ -222,7 +222,7 @@ def _outside(mine: Analysis, other: _Side) -> Mapping[str, int] | None:
 
 
 def _plainer(mine: Analysis, cond: Cond, sizes: Mapping[str, int], checker: Checker) -> Mapping[str, int]:
-    """Sizes that show the same difference, none of them 0 if possible, and usual if possible."""
+    """Return sizes that show the same difference, without zeros and in the contract's scope if possible."""
     start = {name: max(size, 1) for name, size in sizes.items()}
     for scope in (mine.contract.usual.whole.conds, ()):
         near = mine._solved.finder([~cond, *scope], floor=1).nearest(start)
@@ -240,7 +240,7 @@ def _relation(only_first: Mapping[str, int] | None, only_second: Mapping[str, in
 
 
 def _only(first: Mapping[str, None], second: Mapping[str, None]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Texts that only the first has, and those that only the second has."""
+    """Return the strings that only the first has, and the strings that only the second has."""
     return tuple(t for t in first if t not in second), tuple(t for t in second if t not in first)
 
 

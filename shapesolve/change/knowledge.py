@@ -58,7 +58,7 @@ class Knowledge:
     # ------------------------------------------------------------------ asking
 
     def shape(self, name: str) -> Dims | None:
-        """The shape of a tensor; None when its rank is not known (or not the same in all calls)."""
+        """The shape of a tensor; None if its rank is unknown (or not the same in all calls)."""
         if name in self._added:
             return self._added[name][1]
         place = self._place(name)
@@ -74,7 +74,7 @@ class Knowledge:
         return tuple(map(self._join, *others)) if len(others) == len(shapes) else None
 
     def dtype(self, name: str) -> int:
-        """The element type of a tensor, 0 when it is not known."""
+        """The element type of a tensor, 0 if it is unknown."""
         if name in self._added:
             return self._added[name][0]
         place = self._place(name)
@@ -104,7 +104,7 @@ class Knowledge:
         return found if len(found) == len(value.elems) else None
 
     def array(self, name: str) -> NDArray[Any] | None:
-        """The data of a small tensor that is the same whatever the input is, else None."""
+        """The data of a small tensor that is the same for every input, or None."""
         if name not in self._arrays:
             place = self._place(name)
             self._arrays[name] = self._constant(name) if place is None else place[0].array(place[1])

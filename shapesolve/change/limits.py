@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-MAX_CALLS: Final = 64  # calls of one function that are looked at; of one with more nothing is known
+MAX_CALLS: Final = (
+    64  # calls of one function that are looked at; if there are more, nothing is known about the function
+)
 MAX_SWEEPS: Final = 6  # sweeps over one graph
 MAX_CHANGES: Final = 16  # changes of one node in one sweep
 RELATIVE: Final = 1e-3  # relative difference of outputs that count as equal

@@ -7,8 +7,8 @@ class Refused(ValueError):
     """An edit of a model that is refused, as it cannot be shown to be right; the model stays unchanged.
 
     Attributes:
-        node: what people call the node that stands in the way ('' where it is none).
-        term: the condition that is broken, as text ('' where it is none).
+        node: the display name of the node that prevents it ('' if there is none).
+        term: the condition that is broken, as text ('' if there is none).
     """
 
     def __init__(self, message: str, *, node: str = "", term: str = "") -> None:

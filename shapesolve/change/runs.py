@@ -51,7 +51,7 @@ def session(model: Any) -> Any:
     options.log_severity_level = 4
     try:
         return ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-    except Exception as e:  # onnxruntime raises a dozen classes of its own
+    except Exception as e:  # onnxruntime raises a dozen classes without a common base
         which = model if isinstance(model, str) else "the model"
         raise RuntimeError(f"onnxruntime cannot load {which}: {_short(e)}") from e
 

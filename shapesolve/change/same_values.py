@@ -1,7 +1,7 @@
 """Proof that outputs of two models have equal values, by value numbering of their nodes.
 
 Nodes of the same operator, version, attributes and numbered inputs have the same number; stored tensors have it by content.
-Whatever is not known to be a function of its inputs gets a number of its own.
+Whatever is not known to be a function of its inputs gets its own number.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..model.node import AttrRef
 from ..model.saving import with_weights
 from .simplify import simplified
 
-#: number of a tensor by what computes it; an object of its own where that is not known
+#: number of a tensor by what computes it; its own object if that is unknown
 Number = int | object
 
 

@@ -35,9 +35,9 @@ class Removed:
     """A node that the simplified model lacks, with the reason.
 
     Attributes:
-        node: what people call it.
+        node: its display name.
         op_type: its operator.
-        reason: why it can go, in words.
+        reason: why it can be removed.
     """
 
     node: str

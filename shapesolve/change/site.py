@@ -75,7 +75,7 @@ class At:
         return i < len(self.node.inputs) and bool(self.node.inputs[i])
 
     def input(self, i: int) -> str:
-        """The name of input `i`, '' where it is left out."""
+        """The name of input `i`, '' if it is omitted."""
         return self.node.inputs[i] if i < len(self.node.inputs) else ""
 
     def shape(self, i: int) -> Dims | None:
@@ -113,7 +113,7 @@ class At:
         return At(made, self.known, self.producers, self.reads, self.looked)
 
     def read_once(self, i: int) -> bool:
-        """True if nothing but this node reads input `i`."""
+        """True if only this node reads input `i`."""
         return self._count(self.input(i)) == 1
 
     def is_read(self, name: str) -> bool:

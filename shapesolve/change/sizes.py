@@ -91,7 +91,7 @@ class _Needed:
         self, graph: DraftGraph, stays: Callable[[DraftNode], bool], wanted: Iterable[SizeOperand]
     ) -> None:
         self._makers = {name: node for node in graph.nodes for name in node.outputs if name}
-        self._open: dict[int, list[int]] = {}  # which inputs of a node are such vectors
+        self._open: dict[int, list[int]] = {}  # the inputs of a node that are such vectors
         for place in wanted:
             self._open.setdefault(id(place.node), []).append(place.i)
         self._fixed: set[int] = set()
@@ -286,7 +286,7 @@ class _Builder(Arithmetic):
 
     @property
     def _is_gathered(self) -> bool:
-        return self.strategy.whole or self.opset < 15  # a Shape of all axes only
+        return self.strategy.whole or self.opset < 15  # only a Shape of all axes
 
     def piece(self, entries: Sequence[Dim], k: int) -> tuple[str | None, int]:
         """Name of a tensor with entry `k`, or with a run of entries that are adjacent axes of one tensor."""

@@ -25,7 +25,7 @@ class Sweeps:
     """Simplifies a draft in place.
 
     Attributes:
-        reasons: why a node went or became another, by the identity of the original node.
+        reasons: why a node was removed or replaced, by the identity of the original node.
         settled: nodes that no rule changed when it was tried last, and what the rules looked at.
         touched: nodes that were changed since.
         compared: is it known that no two nodes, as they were before this sweep, compute the same?
@@ -91,7 +91,7 @@ class Sweep:
     ) -> None:
         """A sweep; `reads` is the number of readers of each tensor."""
         self.whole, self.known, self.graph, self.around = whole, known, known.graph, around
-        self.now: dict[str, str] = {}  # what is read instead of a tensor
+        self.now: dict[str, str] = {}  # the tensor that is read instead
         self.producers: dict[str, DraftNode] = {}
         self.reads: Counter[str] = Counter()
         if reads is None:

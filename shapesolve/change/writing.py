@@ -14,7 +14,7 @@ from onnx import helper, numpy_helper
 
 from .draft import Draft, DraftGraph, DraftNode
 
-#: fields that are written anew
+#: fields that are rewritten
 _REWRITTEN = frozenset(("node", "initializer", "sparse_initializer", "value_info", "quantization_annotation"))
 #: keys of metadata that describe the model before the change
 _OWN_METADATA = "shapesolve."

@@ -230,6 +230,7 @@ def missing_lines() -> Sequence[str]:
         noted.append(make(*args, **kwargs))
         return noted[-1]
 
+    # a failed export finds nothing, so every kind of line is then reported as missing
     with quiet(), contextlib.suppress(Exception), hooked(_get_sloc=note, _export=without_deferring):
         program = next(
             p for p, _ in capture_attempts(_Probe(), (torch.zeros(2, 4),), {}, spec) if p is not None
