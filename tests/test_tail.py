@@ -91,7 +91,7 @@ _CASES: dict[str, Callable[[], onnx.ModelProto]] = {
     "a sum of 500": lambda: one_sum(500),
     "an unpooling": unpooled,
     "200 halves": lambda: joined(200, "halve"),
-    "40 halves that are added to": lambda: joined(40, "halve", "add"),
+    "80 halves that are added to": lambda: joined(80, "halve", "add"),
     "12 joined sums": lambda: joined(12, "add"),
     "24 sums of pairs": lambda: joined(24, "pair"),
 }
