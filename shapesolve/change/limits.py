@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-MAX_CALLS: Final = (
-    64  # calls of one function that are looked at; if there are more, nothing is known about the function
-)
+MAX_CALLS: Final = 64  # calls of one function that are followed; a function with more counts as unknown
 MAX_SWEEPS: Final = 6  # sweeps over one graph
 MAX_CHANGES: Final = 16  # changes of one node in one sweep
 RELATIVE: Final = 1e-3  # relative difference of outputs that count as equal
