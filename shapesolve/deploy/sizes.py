@@ -241,7 +241,15 @@ class Sizes:
 
     @cached_property
     def _preferred(self) -> dict[str, int]:
-        return self.nearest({**self._first_try(), **self.likely})
+        start = {**self._first_try(), **self.likely}
+        outputs = {name for name, _ in self.analysis.model.graph.outputs}
+        stale = self.analysis._solved.stale_shapes
+        declared = [d.cond for d in stale if any(site.tensor in outputs for site in d.sites)]
+        with suppress(NoSizes):
+            if declared:  # the author expects these, such as one row of logits per image
+                also = (*self.also, *declared)
+                return Sizes(self.analysis, self.fixed, least=max(self.least, 1), also=also).nearest(start)
+        return self.nearest(start)
 
     def prefill(self, sizes: Mapping[str, int]) -> dict[str, int] | None:
         """Return these sizes with an empty cache, or None if the model has no cache that may be empty."""

@@ -255,6 +255,12 @@ def cause_text(entry: Entry, lowered: Lowered, found: Sequence[Side]) -> str:
 
 def stored_text(side: Side, entry: Entry, lowered: Lowered) -> str:
     """Return what a stored tensor demands: "fc.weight expects 1024 features"."""
+    named = expectation(side, entry, lowered)
+    return named or f"{side.source.tensor} has size {side.size} on axis {side.source.axis}"
+
+
+def expectation(side: Side, entry: Entry, lowered: Lowered) -> str:
+    """Return what a stored tensor demands beyond its shape, or an empty string if its shape says everything."""
     rule = None if entry.node is None else lowered.rule(entry.node, entry.prefix)
     kind, name = rule.advice if rule is not None else "", side.source.tensor
     noun = {"product": "features", "gemm": "features", "convolution": "channels"}.get(kind, "")
@@ -262,7 +268,7 @@ def stored_text(side: Side, entry: Entry, lowered: Lowered) -> str:
         return f"{name} expects {side.size} {noun}"
     if side.site.data or side.source.axis is None:
         return f"{name} fixes a size at {side.size}"
-    return f"{name} has size {side.size} on axis {side.source.axis}"
+    return ""
 
 
 def given_shape(tensor: str, lowered: Lowered, sizes: Mapping[str, int]) -> Sequence[Dim] | None:

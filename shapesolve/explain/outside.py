@@ -107,7 +107,10 @@ def _of_rows(
     if row is None or row.node is None:
         return Finding("SS203", title)
     sides = operand_rows(sides_of(row, free.lowered), free.lowered)
-    return Finding("SS203", title, f"{row.prefix}{row.node.label}", row.node.op_type, operands=sides)
+    why = () if row.places else (row.why,)
+    return Finding(
+        "SS203", title, f"{row.prefix}{row.node.label}", row.node.op_type, operands=sides, notes=why
+    )
 
 
 def _negative(free: Solved, sizes: Mapping[str, int]) -> Iterator[str]:

@@ -18,7 +18,7 @@ from ..expr.sizes import sizes_text
 from ..lower.records import Entry
 from ..propagate.constraint import Site
 from .baked import Baked, Stored, numbers_of
-from .failure import Failure, sides, stored_side, stored_text
+from .failure import Failure, expectation, sides, stored_side, stored_text
 from .finding import Finding
 from .operands import input_sites, sides_of, sites_of
 from .repair import Repair, Repairs
@@ -151,6 +151,9 @@ class _Restrictions:
         culprits = culprits or [named] * bool(named)
         export = code != "SS403" and constant is not None and constant.data and named and not found
         made = self._made(entry, sample.runs, term.symbols) if runs and sample is not None else ()
+        others = _others_text(origin.node, same, () if one is not None else term.nodes)
+        if one is not None and made and not others:
+            rule = expectation(one, entry, self.lowered)  # the operands show its shape
         return Finding(
             code,
             _title(code, term, culprits),
@@ -159,7 +162,7 @@ class _Restrictions:
             tuple(dict.fromkeys((*term.nodes, origin.node))),
             self.rows.of(sides_of(entry, self.lowered, behind), entry, readable=code != "SS403"),
             notes=(
-                f"{rule}{_others_text(origin.node, same, () if one is not None else term.nodes)}",
+                *filter(None, [f"{rule}{others}"]),
                 *made,
                 *notes,
                 *(export_note(term.symbols, named) if export else ()),

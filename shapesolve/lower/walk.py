@@ -22,6 +22,7 @@ from .request import Watch
 from .rule import Rule, Rules
 from .scopes import Scopes, rehearsal
 from .semantics import Semantics
+from .shared_memory import require_shared_memory
 from .types import KINDS, Known, Tensor
 from .values import INT_TYPES, Elem
 
@@ -72,6 +73,12 @@ class Walk(Scopes):
         scope.env.update(inputs)
         self.named_inputs = frozenset(inputs)
         self._lower_body(self.body(self.model.graph, scope))
+        outputs = {name for name, _ in self.model.graph.outputs}
+        stale = (
+            e.node for e in self.state.log if e.role == "declared" and not e.prefix and e.node is not None
+        )
+        if self.semantics == "onnxruntime" and any(not outputs.issuperset(node.outputs) for node in stale):
+            require_shared_memory(self, self.model.graph)
 
     def lower(self, node: Node) -> None:
         """Lower one more node of the main graph, after `run`."""
