@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from ..expr.sizes import sizes_text
 from ..lines import line
 from .app import app
-from .console import fail, print_raw, print_text, refuse, show
-from .options import AsJson, Model, end, sizes_of
+from .console import Result, fail
+from .options import Model, ending, read, sizes_of
 from .parameters import Argument, Option
 from .writing import Out, Weights, contract_text, interface_line
 
@@ -53,8 +54,7 @@ def generalize(
             help="Run the new model and each export with onnxruntime. [default: if it is installed]",
         ),
     ] = True,
-    json: AsJson = False,
-) -> None:
+) -> Result[Any]:
     """Merge several fixed-size exports into one dynamic model.
 
     Equal constants stay. Those that differ become expressions of the input sizes: the simplest that fit all exports
@@ -65,67 +65,41 @@ def generalize(
         shapesolve generalize at_7.onnx at_11.onnx --dim 'ids[1]=seq' -o dynamic.onnx
     """
     from ..analysis import analyze
-    from ..change.refused import Refused
     from ..dynamic.generalize_model import generalized
-    from ..model import ModelError, read_model
+    from ..model import read_model
     from ..model.saving import with_weights
     from ..report.annotate_file import save_changed
 
     runs: list[Run] = []
     skipped = "" if not verify or find_spec("onnxruntime") else "onnxruntime is not installed"
-    try:
-        exports = [read_model(m) for m in models]
-        checks = [read_model(m) for m in check or ()]
-        changed = generalized(exports, dict(place(text) for text in dim or ()))
-        if (verify or checks) and not skipped:
-            try:
-                runs = _verify_exports([*exports, *checks], with_weights(changed, exports[0]))
-            except RuntimeError as e:
-                if checks:
-                    raise
-                skipped = str(e)
-        elif checks:
-            fail("--check runs the models, but onnxruntime is not installed")
-        save_changed(exports[0], changed, output)
-    except Refused as e:
-        refuse("generalize", str(e), json)
-    except ModelError as e:
-        fail(str(e))
-    except (ValueError, RuntimeError) as e:
-        fail(str(e))
-    except OSError as e:
-        fail(f"cannot write {output}: {e.strerror or e}")
+    exports = [read_model(m) for m in models]
+    checks = [read_model(m) for m in check or ()]
+    changed = generalized(exports, dict(place(text) for text in dim or ()))
+    if (verify or checks) and not skipped:
+        try:
+            runs = _verify_exports([*exports, *checks], with_weights(changed, exports[0]))
+        except RuntimeError as e:
+            if checks:
+                raise
+            skipped = str(e)
+    elif checks:
+        fail("--check runs the models, but onnxruntime is not installed")
+    save_changed(exports[0], changed, output)
     dynamic = analyze(changed)
     contract = [str(term) for term in dynamic.contract]
     rests = [
         {v.name: [d.dim_value for d in v.type.tensor_type.shape.dim] for v in e.proto.graph.input}
         for e in exports
     ]
-    if json:
-        from dataclasses import asdict
-
-        from ..report.json import envelope
-
-        data = {
-            "output": str(output),
-            "contract": contract,
-            "exports": rests,
-            "runs": [asdict(r) for r in runs],
-        }
-        print_raw(envelope("generalize", data))
-        return
-    told = f"{contract_text(dynamic)}; wrote {output}"
-    show(
+    return Result(
+        lambda: {"output": str(output), "contract": contract, "exports": rests, "runs": runs},
         [
             interface_line(dynamic),
             *_run_lines(runs, skipped),
-            line(("good", "proved: "), _AS_EXPORTS.format(len(exports))),
-        ]
+            line(("good", "proved: "), f"the shapes of all {len(exports)} exports at their sizes"),
+            f"{contract_text(dynamic)}; wrote {output}",
+        ],
     )
-    print_text(told)
-
-
-_AS_EXPORTS = "the shapes of all {} exports at their sizes"
 
 
 def _verify_exports(exports: Sequence[Read], changed: ModelProto) -> list[Run]:
@@ -154,8 +128,7 @@ def free(
         ),
     ] = False,
     weights: Weights = None,
-    json: AsJson = False,
-) -> None:
+) -> Result[Any]:
     """Make fixed input sizes dynamic.
 
     A size of 1 is treated as a batch size: shapesolve proves that item i of every output depends only on item i of
@@ -164,44 +137,27 @@ def free(
 
         shapesolve free fixed.onnx --dim 'images[0]=batch' -o dynamic.onnx --verify
     """
-    from ..analysis import analyze
-    from ..change.refused import Refused
     from ..dynamic.free_model import freed
     from ..dynamic.request import asked
-    from ..model import ModelError, read_model
     from ..model.saving import with_weights
     from ..report.annotate_file import save_changed
 
     dims = dict(place(text) for text in dim)
     runs: list[Run] = []
-    try:
-        original = read_model(model)
-        changed = freed(original, dims)
-        if verify:
-            runs = _verify(with_weights(original.proto, original), with_weights(changed, original), dims)
-        save_changed(original, changed, output, weights)
-    except Refused as e:
-        refuse("free", str(e), json)
-    except ModelError as e:
-        fail(str(e) if str(model) in str(e) else f"{model}: {e}")
-    except (ValueError, RuntimeError) as e:
-        fail(str(e))
-    except OSError as e:
-        fail(f"cannot write {output}: {e.strerror or e}")
-    if json:
-        from dataclasses import asdict
-
-        from ..report.json import envelope
-
-        print_raw(envelope("free", {"output": str(output), "runs": [asdict(run) for run in runs]}))
-        return
-    request = asked([original], dims)
-    show([interface_line(analyze(changed)), *_free_lines(request), *_run_lines(runs, "")])
-    print_text(f"wrote {output}")
+    original = read(model)
+    changed = freed(original, dims)
+    if verify:
+        runs = _verify(with_weights(original.proto, original), with_weights(changed, original), dims)
+    save_changed(original, changed, output, weights)
+    lines = chain(_free_lines(changed, asked([original], dims)), _run_lines(runs, ""), [f"wrote {output}"])
+    return Result(lambda: {"output": str(output), "runs": runs}, lines)
 
 
-def _free_lines(request: DynamicRequest) -> Iterator[Printed]:
-    """Return lines on the proved properties of the new dynamic dims."""
+def _free_lines(changed: ModelProto, request: DynamicRequest) -> Iterator[Printed]:
+    """Return lines on the interface and the proved properties of the new dynamic dims."""
+    from ..analysis import analyze
+
+    yield interface_line(analyze(changed))
     rows = [name for name in request.baked if name in request.rows]
     if rows:
         yield line(("good", "proved: "), f"items of {' and of '.join(rows)} are independent")
@@ -257,8 +213,7 @@ def simplify(
     explain: Explain = False,
     keep: Keep = None,
     weights: Weights = None,
-    json: AsJson = False,
-) -> None:
+) -> Result[Any]:
     """Fold everything that the model's sizes determine.
 
     The copy computes the same outputs, bit for bit, at every size that the model accepts, including 0 and 1, and has
@@ -269,17 +224,9 @@ def simplify(
     """
     from ..change.simplify import simplified_draft
 
-    end(
-        _change(
-            "simplify",
-            model,
-            output,
-            weights,
-            explain,
-            json,
-            lambda read: simplified_draft(read, keep=keep or ()),
-        )
-    )
+    original = read(model)
+    done, a = simplified_draft(original, keep=keep or ())
+    return _changed(original, done, a, output, weights, explain, "every accepted size")
 
 
 @app.command()
@@ -297,8 +244,7 @@ def fix(
     explain: Explain = False,
     keep: Keep = None,
     weights: Weights = None,
-    json: AsJson = False,
-) -> None:
+) -> Result[Any]:
     """Specialize a model to given sizes, and simplify it.
 
     Sizes that follow from the given ones are fixed too. If the model does not run at these sizes, nothing is written,
@@ -308,77 +254,47 @@ def fix(
     """
     from ..change.fix import fixed
 
-    sizes = sizes_of(bind)
-    end(
-        _change(
-            "fix", model, output, weights, explain, json, lambda read: fixed(read, sizes, keep=keep or ())
-        )
-    )
+    original = read(model)
+    done, a = fixed(original, sizes_of(bind), keep=keep or ())
+    return _changed(original, done, a, output, weights, explain, "these sizes")
 
 
-_WHERE = {"simplify": "every accepted size", "fix": "these sizes"}
-
-
-def _change(
-    command: str,
-    model: Path,
+def _changed(
+    original: Read,
+    done: Simplified,
+    a: Analysis,
     output: Path,
     weights: str | None,
     explain: bool,
-    json: bool,
-    change: Callable[[Read], tuple[Simplified, Analysis]],
-) -> Analysis:
-    """Write the changed model to `output`, print the changes, and return the analysis."""
-    from ..change.refused import Refused
-    from ..model import ModelError, read_model
+    where: str,
+) -> Result[Any]:
+    """Write the changed model to `output`, and return the changes."""
     from ..report.annotate_file import save_changed
 
-    try:
-        read = read_model(model)
-        done, analysis = change(read)
-        save_changed(read, done.model, output, weights)
-    except Refused as e:
-        refuse(command, str(e), json)
-    except ModelError as e:
-        fail(str(e) if str(model) in str(e) else f"{model}: {e}")
-    except ValueError as e:
-        fail(str(e))
-    except OSError as e:
-        fail(f"cannot write {output}: {e.strerror or e}")
-    if json:
-        from dataclasses import asdict
-
-        from ..report.json import envelope
-
-        removed = [asdict(one) for one in done.removed]
-        result = {"output": str(output), "before": done.before, "after": done.after, "removed": removed}
-        print_raw(envelope(command, result))
-        return analysis
-    if explain and done.removed:
-        print_text("\n".join(map(str, done.removed)))
-    proved = (
-        "nothing, because no input sizes run"
-        if analysis._solved.stuck
-        else f"same outputs at {_WHERE[command]}"
-    )
-    show([interface_line(analysis), line(("good", "proved: "), proved)])
-    print_text(f"wrote {output}: {done.before:,} nodes became {done.after:,}, not counting Constant nodes")
-    given = _overridable(done.model)
+    save_changed(original, done.model, output, weights)
+    proved = "nothing, because no input sizes run" if a._solved.stuck else f"same outputs at {where}"
+    lines = [
+        *(map(str, done.removed) if explain else ()),
+        interface_line(a),
+        line(("good", "proved: "), proved),
+        f"wrote {output}: {done.before:,} nodes became {done.after:,}, not counting Constant nodes",
+    ]
+    # initializers that callers can override
+    given = {t.name for t in done.model.graph.initializer} & {i.name for i in done.model.graph.input}
     if given:
-        many = len(given) > 1
+        one = len(given) == 1
         which = (
-            f"{len(given)} initializers are also inputs"
-            if many
-            else f"initializer {min(given)} is also an input"
+            f"initializer {min(given)} is also an input"
+            if one
+            else f"{len(given)} initializers are also inputs"
         )
-        them = "them" if many else "it"
-        print_text(
+        them = "it" if one else "them"
+        lines.append(
             f"{which}, so callers may override {them}, and nodes that read {them} are not folded;"
             f" to fold them, remove {them} from the inputs"
         )
-    return analysis
-
-
-def _overridable(model: ModelProto) -> set[str]:
-    """Return the initializers that are also inputs, so that callers can override them."""
-    return {t.name for t in model.graph.initializer} & {i.name for i in model.graph.input}
+    return Result(
+        lambda: {"output": str(output), "before": done.before, "after": done.after, "removed": done.removed},
+        lines,
+        *ending(a),
+    )

@@ -2,49 +2,38 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
+from collections.abc import Iterable, Iterator
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from .app import app
-from .console import FOUND, OK, UNUSABLE, Format, fail, print_error, print_raw, print_text, show
-from .options import AsJson, Assume, Bind, Broadcast, FindingsFormat, find, read_or_say
+from .console import FOUND, OK, UNUSABLE, Format, Result, fail, print_error
+from .options import Assume, Bind, Broadcast, FindingsFormat, find, read_or_say
 from .parameters import Argument, Option
 
 if TYPE_CHECKING:
     from ..analysis import Analysis
+    from ..lines import Printed
     from ..report.gate import Gate, Sifted
-
-
-import importlib
-from typing import NoReturn
-
-#: loaded by name on demand, because PyTorch is optional
-_COMMAND, _FORMATS = "shapesolve.torch.checking", "shapesolve.torch.report"
 
 
 def check_source(
     target: str, assume: list[str] | None, broadcast: str, format: Format, infer: bool = False
-) -> NoReturn:
-    """Check the module returned by ``package.module:factory``, print findings, and exit."""
+) -> Result[Any]:
+    """Check the module returned by ``package.module:factory``."""
     try:
-        command: Any = importlib.import_module(_COMMAND)
+        command, formats = map(
+            importlib.import_module, ("shapesolve.torch.checking", "shapesolve.torch.report")
+        )
     except ImportError as e:
         fail(str(e))
-    try:
-        report = command.check_target(target, assume or (), broadcast, infer)
-    except ValueError as e:
-        fail(str(e))
-    if format is Format.text:
-        show(report.lines())
-    elif format is Format.json:
-        from ..report.json import envelope
-
-        formats: Any = importlib.import_module(_FORMATS)
-        print_raw(envelope("check", formats.report_data(report)))
-    elif text := report.to_sarif() if format is Format.sarif else report.to_github():
-        print_raw(text)
-    raise SystemExit(OK if report.ok else FOUND)
+    report = command.check_target(target, assume or (), broadcast, infer)
+    text = {Format.sarif: report.to_sarif, Format.github: report.to_github}.get(format, report.lines)()
+    return Result(lambda: formats.report_data(report), text or (), OK if report.ok else FOUND)
 
 
 FailOn = Annotated[
@@ -102,8 +91,7 @@ def check(
     baseline: Baseline = None,
     write_baseline: WriteBaseline = None,
     format: FindingsFormat = Format.text,
-    json: AsJson = False,
-) -> None:
+) -> Result[Any]:
     """Find shape problems in models; fail if there are any.
 
     With several models, those without findings print nothing. Exit code: 0 if no finding fails (errors; see
@@ -120,11 +108,10 @@ def check(
 
         shapesolve check --torch package.module:factory --infer
     """
-    style = Format.json if json else format
     if torch is not None:
         if models or bind:
             fail("--torch cannot be combined with a model or --bind: the factory defines both")
-        check_source(torch, assume, broadcast, style, infer)
+        return check_source(torch, assume, broadcast, format, infer)
     if infer:
         fail("--infer requires --torch package.module:factory")
     gate = gate_of(fail_on, select, ignore, baseline, limits)
@@ -137,17 +124,17 @@ def check(
             continue
         find(a)
         found.append((name, a, gate.sifted(name, a.findings)))
-    if write_baseline is not None:
-        count = _write_baseline(write_baseline, [(name, a.findings) for name, a, _ in found])
-    _print(found, broken, style)
-    if write_baseline is not None:
-        if style is Format.text:
-            print_text(
-                f"wrote {count} findings to {write_baseline}; use --baseline {write_baseline} to hide them"
-            )
-        raise SystemExit(UNUSABLE if broken else OK)
+    lines: str | Iterable[Printed | str] = _lines(found, broken, format)
     failed = any(gate.fails(of.shown) for _, _, of in found)
-    raise SystemExit(UNUSABLE if broken else FOUND if failed else OK)
+    if write_baseline is not None:
+        failed, count = False, _write_baseline(write_baseline, [(name, a.findings) for name, a, _ in found])
+        if not isinstance(lines, str):
+            told = f"wrote {count} findings to {write_baseline}; use --baseline {write_baseline} to hide them"
+            lines = chain(lines, [told])
+    from ..report.json import findings_data
+
+    data = partial(findings_data, [(name, a.ok, of.shown) for name, a, of in found], broken)
+    return Result(data, lines, UNUSABLE if broken else FOUND if failed else OK)
 
 
 def gate_of(
@@ -159,12 +146,8 @@ def gate_of(
 ) -> Gate:
     """Return the project's gate settings, overridden by command line options."""
     from ..report.gate import read_settings
-    from ..settings import SettingsError
 
-    try:
-        return read_settings().changed(fail_on, select, ignore, baseline, limits)
-    except SettingsError as e:
-        fail(str(e))
+    return read_settings().changed(fail_on, select, ignore, baseline, limits)
 
 
 def _sources(models: list[str]) -> list[tuple[str, Any]]:
@@ -185,31 +168,27 @@ def _sources(models: list[str]) -> list[tuple[str, Any]]:
     return out
 
 
-def _print(found: list[tuple[str, Analysis, Sifted]], broken: dict[str, str], style: Format) -> None:
-    if style is Format.json:
-        from ..report.json import findings_json
+def _lines(
+    found: list[tuple[str, Analysis, Sifted]], broken: dict[str, str], style: Format
+) -> str | Iterable[Printed]:
+    if style in (Format.text, Format.json):
+        return _text_lines([(a, of) for _, a, of in found], len(broken))
+    from ..report.sarif import annotation_lines, sarif_text
 
-        print_raw(findings_json([(name, a.ok, of.shown) for name, a, of in found], broken))
-    elif style is Format.sarif:
-        from ..report.sarif import sarif_text
+    shown = [(name, of.shown) for name, _, of in found]
+    return sarif_text(shown, broken) if style is Format.sarif else "\n".join(annotation_lines(shown)) or ()
 
-        print_raw(sarif_text([(name, of.shown) for name, _, of in found], broken))
-    elif style is Format.github:
-        from ..report.sarif import annotation_lines
 
-        lines = list(annotation_lines([(name, of.shown) for name, _, of in found]))
-        if lines:
-            print_raw("\n".join(lines))
-    else:
-        from ..report.text import closing_line, headline, summary_lines
+def _text_lines(found: list[tuple[Analysis, Sifted]], broken: int) -> Iterator[Printed]:
+    from ..report.text import closing_line, headline, summary_lines
 
-        worth = [(a, of) for _, a, of in found if of.shown]
-        for i, (a, of) in enumerate(worth):
-            show([*([()] if i else []), headline(a), *summary_lines(a, of.shown)])
-        if len(found) > 1 and not worth and not broken:
-            return  # with several files, clean ones print nothing
-        if closing := closing_line([of for _, _, of in found], len(broken)):
-            show([*([()] if worth else []), closing])
+    worth = [(a, of) for a, of in found if of.shown]
+    for i, (a, of) in enumerate(worth):
+        yield from [*([()] if i else []), headline(a), *summary_lines(a, of.shown)]
+    if len(found) > 1 and not worth and not broken:
+        return  # with several files, clean ones print nothing
+    if closing := closing_line([of for _, of in found], broken):
+        yield from [*([()] if worth else []), closing]
 
 
 def _write_baseline(file: Path, found: list[tuple[str, Any]]) -> int:
@@ -217,7 +196,5 @@ def _write_baseline(file: Path, found: list[tuple[str, Any]]) -> int:
 
     try:
         return write_baseline(file, found)
-    except ValueError as e:
-        fail(str(e))
     except OSError as e:
         fail(f"cannot write {file}: {e.strerror or e}")

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from .app import app
-from .console import FOUND, OK, UNDECIDED, Progress, fail, print_raw, show
-from .options import AsJson, load
+from .console import FOUND, OK, UNDECIDED, Progress, Result, fail
+from .options import Assume, Bind, Model, find, load, sizes_of
 from .parameters import Argument, Option
 
 if TYPE_CHECKING:
     from ..analysis import Analysis
     from ..change.differences import Diff, Runs
-
-
-from .options import Assume, Bind, Model, find, sizes_of
 
 
 @app.command()
@@ -27,8 +24,7 @@ def verify(
     ] = 3,
     seed: Annotated[int, Option("--seed", metavar="N", help="Seed for sizes and inputs.")] = 0,
     assume: Assume = None,
-    json: AsJson = False,
-) -> None:
+) -> Result[Any]:
     """Run with onnxruntime and compare every tensor's shape.
 
     Sizes that are not given are generated to satisfy the contract. Exit code: 0 if all shapes match, 1 if some do
@@ -44,20 +40,12 @@ def verify(
         fail("verify needs onnxruntime: pip install 'shapesolve[runtime]'")
     a = load(model, assume)
     find(a, findings=False)
-    from ..report.verification import CannotRun, verification_data, verification_lines, verify_at_sizes
+    from ..report.verification import verification_data, verification_lines, verify_at_sizes
 
-    try:
-        with Progress("runs") as progress:
-            done = verify_at_sizes(a, sizes_of(bind), runs, seed, progress)
-    except CannotRun as e:
-        fail(f"{model}: {e}")
-    if json:
-        from ..report.json import envelope
-
-        print_raw(envelope("verify", {"runs": verification_data(done)}))
-    else:
-        show(verification_lines(a, done))
-    raise SystemExit(OK if all(run.ok for run in done) else FOUND)
+    with Progress("runs") as progress:
+        done = verify_at_sizes(a, sizes_of(bind), runs, seed, progress)
+    code = OK if all(run.ok for run in done) else FOUND
+    return Result(lambda: {"runs": verification_data(done)}, verification_lines(a, done), code)
 
 
 @app.command()
@@ -78,8 +66,7 @@ def diff(
     values: Annotated[
         bool, Option("--values", help="Prove that output values are equal, if they are.")
     ] = False,
-    json: AsJson = False,
-) -> None:
+) -> Result[Any]:
     """Compare the outputs, sizes, and tensors of two models.
 
     Output shapes and types are proved equal, and accepted sizes are compared as sets; every difference comes with
@@ -102,14 +89,15 @@ def diff(
     if run:
         with Progress("runs"):
             found = replace(found, runs=_runs(*models, found, run))
-    if json:
-        from ..report.json import data_of, envelope
-
-        print_raw(envelope("diff", {"same": found.same, "replaces": found.replaces, **data_of(found)}))
-    else:
-        show(diff_lines(found, brief=prove))
     good = found.replaces if prove else found.same
-    raise SystemExit(OK if good else FOUND if found.decided else UNDECIDED)
+    code = OK if good else FOUND if found.decided else UNDECIDED
+    return Result(lambda: _diff_data(found), diff_lines(found, brief=prove), code)
+
+
+def _diff_data(found: Diff) -> dict[str, Any]:
+    from ..report.json import data_of
+
+    return {"same": found.same, "replaces": found.replaces, **data_of(found)}
 
 
 def _runs(before: Analysis, after: Analysis, found: Diff, count: int) -> Runs:
@@ -127,5 +115,5 @@ def _runs(before: Analysis, after: Analysis, found: Diff, count: int) -> Runs:
             there = {b: a for a, b in inputs}
             feeds = [{there.get(name, name): array for name, array in feed.items()} for feed in feeds]
         return run_both(str(before.model.path), str(after.model.path), feeds, (inputs, outputs))
-    except (NoSizes, RuntimeError) as e:
+    except NoSizes as e:
         fail(str(e))

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from threading import Event, Thread
-from typing import TYPE_CHECKING, Any, NoReturn, TextIO
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TextIO, TypeVar
 
 from .limits import MAX_ERROR, PATIENCE, REDRAWN, UNLIMITED
 
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from ..expr import DimSyntaxError
     from ..lines import Printed
 
+T = TypeVar("T")
 #: exit codes: success; a finding or a refutation; unusable input; neither proved nor refuted
 OK, FOUND, UNUSABLE, UNDECIDED = range(4)
 
@@ -101,19 +104,19 @@ def fail_at(error: DimSyntaxError) -> NoReturn:
     raise SystemExit(UNUSABLE)
 
 
-def show(printed: Iterable[Printed]) -> None:
-    """Print styled lines and tables, wrapped at the terminal width, or at COLUMNS in a pipe if it is set.
+def show(printed: Iterable[Printed | str]) -> None:
+    """Print lines and tables, wrapped at the terminal width, or at COLUMNS in a pipe if it is set.
 
     NO_COLOR disables colors and all styles; FORCE_COLOR enables them in a pipe.
     """
-    _show(list(printed), sys.stdout)
+    from ..lines import line
+
+    _show([line(one) if isinstance(one, str) else one for one in printed], sys.stdout)
 
 
 def print_text(text: str) -> None:
     """Print sentences, one per line, wrapped at words on a terminal."""
-    from ..lines import line
-
-    show(map(line, text.splitlines() or [""]))
+    show(text.splitlines() or [""])
 
 
 def print_raw(text: str) -> None:
@@ -121,15 +124,76 @@ def print_raw(text: str) -> None:
     print(text)
 
 
-def refuse(command: str, why: str, json: bool, lead: str = "") -> NoReturn:
-    """Report that there is no result, as an error or as JSON, and exit."""
-    if json:
-        from ..report.json import envelope
+@dataclass(frozen=True)
+class Result(Generic[T]):
+    """Result of a command.
 
-        print_raw(envelope(command, {"refused": why}))
-    else:
-        print_error(f"{lead}{why}")
-    raise SystemExit(FOUND)
+    Attributes:
+        data: Maker of the record that ``--json`` prints, or None if there is none.
+        lines: Lines and tables, or one string to print unchanged.
+        code: Exit code.
+        error: Error message, printed last.
+    """
+
+    data: Callable[[], T] | None
+    lines: Iterable[Printed | str] | str = ()
+    code: int = OK
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class Refused:
+    """Output of a command without a result, because no sizes are accepted or no model can be written."""
+
+    refused: str
+
+
+#: errors that are an answer, unlike invalid input
+_ANSWERS = ("NoSizes", "Refused")
+
+
+def run(command: str, call: Callable[[], Result[Any] | None], json: bool, output: Path | None) -> int:
+    """Call a command, and print its result, or the error that it raises. `output` is the file that it writes."""
+    try:
+        result = call()
+        if result is None:
+            return OK
+        if json and result.data is not None:
+            print_json(command, result.data())
+        elif isinstance(result.lines, str):
+            print_raw(result.lines)
+        elif lines := list(result.lines):
+            show(lines)
+    except ValueError as e:
+        from ..expr import DimSyntaxError
+
+        if isinstance(e, DimSyntaxError):
+            fail_at(e)
+        if all(c.__name__ not in _ANSWERS for c in type(e).__mro__):
+            fail(str(e))
+        if json:
+            print_json(command, Refused(str(e)))
+        result = Result(None, "", FOUND, "" if json else str(e))
+    except RuntimeError as e:
+        if type(e) is not RuntimeError:
+            raise
+        fail(str(e))
+    except OSError as e:
+        if e.filename is None:
+            raise
+        fail(f"cannot write {output or e.filename}: {e.strerror or e}")
+    if result.error:
+        print_error(result.error)
+    if result.code:
+        raise SystemExit(result.code)
+    return OK
+
+
+def print_json(command: str, data: Any) -> None:
+    """Print a record as the ``--json`` output of a command."""
+    from ..report.json import data_of, envelope
+
+    print_raw(envelope(command, data_of(data)))
 
 
 class Progress:

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from .app import app
-from .console import fail, refuse, show
-from .options import AsJson, Assume, Bind, Model, end, find, listed_sizes, load, write_file
+from .console import Result
+from .options import Assume, Bind, Model, ending, find, listed_sizes, load, write_file
 from .parameters import Option
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from ..deploy.cost import Cost
     from ..deploy.cost_limit import Fit
+    from ..lines import Printed
 
 
 @app.command()
@@ -49,10 +50,9 @@ def cost(
     reuse: Annotated[
         bool, Option("--reuse", help="Let --max-memory assume that buffers are shared where possible.")
     ] = False,
-    json: AsJson = False,
     bind: Bind = None,
     assume: Assume = None,
-) -> None:
+) -> Result[Any]:
     """Compute a model's operations, parameters, and memory.
 
     Figures are formulas of the input sizes, or numbers with --at. Peak memory counts every tensor from the node that
@@ -72,32 +72,22 @@ def cost(
 
     sizes = listed_sizes(at, "--at")
     if a._solved.nothing_runs and (sizes or max_memory is not None or plot is not None):
-        refuse("cost", a._solved.nothing_runs, json)
-    fit, drawn = None, ""
+        raise NoSizes(a._solved.nothing_runs)
+    fit = None
     numbers: dict[str, int] = {}
-    try:
-        c = Cost(a)
-        if sizes:
-            c.check(sizes)
-            with suppress(NoSizes):
-                sizes |= Sizes.usual(a, {n: v for n, v in sizes.items() if n in a.symbols}).following({})
-            numbers = c.decided(sizes)
-        if max_memory is not None:
-            fit = c.fit(bytes_in(max_memory), of or _left(c, sizes, "--max-memory"), sizes, reuse=reuse)
-            numbers = c.decided(fit.sizes)
-        if plot is not None:
-            drawn = c.plot(of or _left(c, sizes, "--plot"), sizes)
-    except NoSizes as e:
-        refuse("cost", str(e), json)
-    except ValueError as e:
-        fail(str(e))
+    c = Cost(a)
+    if sizes:
+        c.check(sizes)
+        with suppress(NoSizes):
+            sizes |= Sizes.usual(a, {n: v for n, v in sizes.items() if n in a.symbols}).following({})
+        numbers = c.decided(sizes)
+    if max_memory is not None:
+        fit = c.fit(bytes_in(max_memory), of or _left(c, sizes, "--max-memory"), sizes, reuse=reuse)
+        numbers = c.decided(fit.sizes)
     if plot is not None:
-        write_file(plot, drawn.encode(), a.model)
-    if json:
-        _show_json(c, numbers, fit)
-    else:
-        _show_text(c, sizes if fit is None else dict(fit.sizes), numbers, fit, by, depth)
-    end(a)
+        write_file(plot, c.plot(of or _left(c, sizes, "--plot"), sizes).encode(), a.model)
+    lines = _lines(c, sizes if fit is None else dict(fit.sizes), numbers, fit, by, depth)
+    return Result(lambda: _data(c, numbers, fit), lines, *ending(a))
 
 
 def _left(cost: Cost, sizes: dict[str, int], option: str) -> str:
@@ -110,28 +100,23 @@ def _left(cost: Cost, sizes: dict[str, int], option: str) -> str:
     return left[0]
 
 
-def _show_json(cost: Cost, numbers: Mapping[str, int], fit: Fit | None) -> None:
-    from dataclasses import asdict
-
-    from ..report.json import envelope
-    from .console import print_raw
-
+def _data(cost: Cost, numbers: Mapping[str, int], fit: Fit | None) -> dict[str, Any]:
     data: dict[str, Any] = cost.to_json()
     if numbers:
         whole = {"memory": "peak", "memory_reused": "peak_reused"}
         memory = {name: cost.parameter_bytes + numbers[of] for name, of in whole.items() if of in numbers}
         data["at"] = {**numbers, **memory}
     if fit is not None:
-        data["fit"] = asdict(fit)
-    print_raw(envelope("cost", data))
+        data["fit"] = fit
+    return data
 
 
-def _show_text(
+def _lines(
     cost: Cost, sizes: dict[str, int], numbers: Mapping[str, int], fit: Fit | None, by: str, depth: int
-) -> None:
+) -> list[Printed | str]:
     from ..deploy.cost_text import columns, fit_text, left_out, table
     from ..expr.sizes import sizes_text
-    from ..lines import line, row
+    from ..lines import row
 
     lines = left_out(cost)
     missing = cost.missing(sizes) if sizes else ""
@@ -145,4 +130,4 @@ def _show_text(
     if fit is None and numbers.keys() & {"macs", "peak"}:
         above = [f"at {sizes_text(sizes)}"]
     known = cost.known(sizes) if sizes else {}
-    show([*map(line, above), *(row(*cells) for cells in columns(cost, numbers, known)), *map(line, lines)])
+    return [*above, *(row(*cells) for cells in columns(cost, numbers, known)), *lines]

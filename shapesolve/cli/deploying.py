@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from ..expr.sizes import answer_text, sizes_text
 from ..lines import line, row
 from .app import app
-from .console import FOUND, fail, print_raw, print_text, refuse, show
+from .console import FOUND, Result, fail
 from .options import AsJson, Assume, Bind, Model, find, listed_sizes, load, sizes_of
 from .parameters import Option
 
 if TYPE_CHECKING:
     from ..analysis import Analysis
     from ..deploy import Buckets
-    from ..lines import Printed
     from ..solve.sizes import Side
 
 
@@ -36,10 +35,9 @@ def inputs(
         bool, Option("--edge/--no-edge", help="Include edge cases: empty tensors, minimum sizes, and 1.")
     ] = False,
     seed: Annotated[int, Option("--seed", metavar="N", help="Seed for sizes and values.")] = 0,
-    json: AsJson = False,
     bind: Bind = None,
     assume: Assume = None,
-) -> None:
+) -> Result[Any]:
     """Generate inputs that the model accepts.
 
     The first input set has typical sizes, and the second an empty cache if the model has one; the others are random.
@@ -52,34 +50,17 @@ def inputs(
     """
     a = load(model, assume)
     find(a, findings=False)
-    from ..deploy import NoSizes, generate_inputs
+    from ..deploy import generate_inputs
 
-    try:
-        made = generate_inputs(a, count, seed, edge, bind=sizes_of(bind))
-    except NoSizes as e:
-        refuse("inputs", str(e), json, lead=f"{model}: ")
-    except ValueError as e:
-        fail(str(e))
-    files: list[Path] = []
-    if output is not None:
-        try:
-            files = made.save(output, form)
-        except (OSError, ValueError) as e:
-            fail(f"cannot write {output}: {getattr(e, 'strerror', None) or e}")
-    if json:
-        from ..report.json import envelope
-
-        result = {"sizes": made.sizes, "guesses": made.guesses, "files": list(map(str, files))}
-        print_raw(envelope("inputs", result))
-        return
-    for k, sizes in enumerate(made.sizes):
-        print_text(f"{k:>4}  {sizes_text(sizes) or 'no free sizes'}")
-    for guess in made.guesses:
-        print_text(f"guessed  {guess}")
+    made = generate_inputs(a, count, seed, edge, bind=sizes_of(bind))
+    files = [] if output is None else made.save(output, form)
+    lines = [f"{k:>4}  {sizes_text(sizes) or 'no free sizes'}" for k, sizes in enumerate(made.sizes)]
+    lines += [f"guessed  {guess}" for guess in made.guesses]
     if made.guesses:
-        print_text("         to choose others: shapesolve.generate_inputs(model, values={...})")
+        lines.append("         to choose others: shapesolve.generate_inputs(model, values={...})")
     if output is not None:
-        print_text(f"wrote {len(made)} input sets to {output} ({len(files)} files)")
+        lines.append(f"wrote {len(made)} input sets to {output} ({len(files)} files)")
+    return Result(lambda: {"sizes": made.sizes, "guesses": made.guesses, "files": [*map(str, files)]}, lines)
 
 
 @app.command()
@@ -133,7 +114,7 @@ def sizes(
     json: AsJson = False,
     bind: Bind = None,
     assume: Assume = None,
-) -> None:
+) -> Result[Any]:
     """Find accepted sizes: typical, nearest, or best to pad to.
 
     Without options, print typical sizes and the smallest ones.
@@ -163,49 +144,20 @@ def sizes(
         fail("--for TOOL requires --buckets and cannot be combined with --json")
     a = load(model, assume)
     find(a, findings=False)
-    from ..deploy import NoSizes, profile_text
+    from ..deploy import enumerate_sizes, profile_text
 
-    wanted: dict[str, int] = {}
-    against: list[Printed] = []
-    try:
-        if enumerate is not None:
-            data = _first(a, enumerate, least, sizes_of(bind))
-        elif buckets is not None:
-            made = _buckets(a, buckets, symbol or "", k, sizes_of(bind))
-            text = profile_text(a, made.profiles(a), tool) if tool else ""
-            data = made.to_json()
-        elif near is None:
-            data = _usual(a, sizes_of(bind))
-        else:
-            wanted = listed_sizes(near or "", "--near")
-            data, against = _near(a, wanted, sizes_of(bind), least)
-    except NoSizes as e:
-        refuse("sizes", str(e), json, lead=f"{model}: ")
-    except ValueError as e:
-        fail(str(e))
-    except OSError as e:
-        fail(f"cannot read {buckets}: {e.strerror or e}")
-    if json:
-        from ..report.json import envelope
-
-        print_raw(envelope("sizes", data))
-    elif tool:
-        print_raw(text)
-    elif buckets is not None:
-        print_text("\n".join(_bucket_lines(data)))
-    elif enumerate is None and near is None:
-        show([row(("dim", _KINDS[kind]), sizes_text(data[kind]) or "all sizes are fixed") for kind in data])
-    elif enumerate is not None:
-        print_text("\n".join(sizes_text(sizes) or "all sizes are fixed" for sizes in data["sizes"]))
-    else:
-        show([*against[:1], *map(line, _near_lines(data, wanted)), *against[1:]])
-    raise SystemExit(FOUND if against else 0)
-
-
-def _first(a: Analysis, count: int, least: int, bind: dict[str, int]) -> dict[str, Any]:
-    from ..deploy import enumerate_sizes
-
-    return {"sizes": enumerate_sizes(a, count, least=least, bind=bind)}
+    given = sizes_of(bind)
+    if near is not None:
+        return _near(a, listed_sizes(near, "--near"), given, least)
+    if enumerate is not None:
+        found = enumerate_sizes(a, enumerate, least=least, bind=given)
+        return Result(lambda: {"sizes": found}, [sizes_text(one) or "all sizes are fixed" for one in found])
+    if buckets is not None:
+        made = _buckets(a, buckets, symbol or "", k, given)
+        return Result(made.to_json, profile_text(a, made.profiles(a), tool) if tool else _bucket_lines(made))
+    data = _usual(a, given)
+    rows = [row(("dim", _KINDS[kind]), sizes_text(data[kind]) or "all sizes are fixed") for kind in data]
+    return Result(lambda: data, rows)
 
 
 _KINDS = {"usual": "typical sizes", "prefill": "with an empty cache", "smallest": "smallest sizes"}
@@ -226,28 +178,29 @@ def _buckets(a: Analysis, file: Path, symbol: str, k: int, bind: dict[str, int])
     from ..deploy.bucketing import buckets, read_sizes
 
     names = [symbol] if symbol in a.symbols else symbol.split(",")
-    seen = read_sizes(file, *names)
+    try:
+        seen = read_sizes(file, *names)
+    except OSError as e:
+        fail(f"cannot read {file}: {e.strerror or e}")
     return buckets(a, seen, names[0] if len(names) == 1 else names, k, bind=bind)
 
 
-def _bucket_lines(data: dict[str, Any]) -> Iterator[str]:
-    symbols = data["symbols"]
-    for one in data["buckets"]:
-        others = sizes_text({n: v for n, v in one["sizes"].items() if n not in symbols})
+def _bucket_lines(made: Buckets) -> Iterator[str]:
+    for one in made.buckets:
+        others = sizes_text({n: v for n, v in one.sizes.items() if n not in made.symbols})
         where = f"  with {others}" if others else ""
-        yield f"{sizes_text({n: one['sizes'][n] for n in symbols})}  holds {one['count']}, padding {one['padding']}{where}"
-    share = 100 * data["padding"] / max(data["padding"] + data["total"], 1)
-    least = "proved minimal" if data["proved"] else "best found"
-    yield f"padding {data['padding']:,} of {data['padding'] + data['total']:,} ({share:.1f} %), {least}"
+        own = sizes_text({n: one.sizes[n] for n in made.symbols})
+        yield f"{own}  holds {one.count}, padding {one.padding}{where}"
+    whole = made.padding + made.total
+    least = "proved minimal" if made.proved else "best found"
+    yield f"padding {made.padding:,} of {whole:,} ({100 * made.padding / max(whole, 1):.1f} %), {least}"
 
 
 _SIDES: tuple[Side, ...] = ("above", "below", "both")
 
 
-def _near(
-    a: Analysis, wanted: dict[str, int], bind: dict[str, int], least: int
-) -> tuple[dict[str, Any], list[Printed]]:
-    """Return data and lines of ``sizes --near``: nearest accepted sizes and broken conditions; no lines if accepted."""
+def _near(a: Analysis, wanted: dict[str, int], bind: dict[str, int], least: int) -> Result[Any]:
+    """Return the result of ``sizes --near``: the nearest accepted sizes, and the conditions that the given ones break."""
     from ..deploy import NoSizes, Sizes
     from ..report.evaluation import broken_lines
 
@@ -255,7 +208,8 @@ def _near(
     question.known(wanted)
     sizes = question.completed(wanted)
     if sizes is not None:
-        return {"accepted": True, "broken": [], "sizes": sizes}, []
+        lines = [f"accepted: {answer_text(sizes, wanted)}"]
+        return Result(lambda: {"accepted": True, "broken": [], "sizes": sizes}, lines)
     data: dict[str, Any] = {"accepted": False, "broken": []}
     for side in _SIDES:
         try:
@@ -267,10 +221,10 @@ def _near(
     start = {**beside, **question.fixed, **wanted, **bind}
     terms = a.contract.broken(start)
     data["broken"] = [t.text for t in terms] if terms else question.broken(start)
-    lines = (
-        list(broken_lines(a, start, 1)) if terms else [line(("dim", "  = "), text) for text in data["broken"]]
+    against = broken_lines(a, start, 1) if terms else (line(("dim", "  = "), text) for text in data["broken"])
+    return Result(
+        lambda: data, [line(("error", "not accepted")), *_near_lines(data, wanted), *against], FOUND
     )
-    return data, [line(("error", "not accepted")), *lines]
 
 
 def _limits(a: Analysis, wanted: dict[str, int], side: Side) -> dict[str, int]:
@@ -288,9 +242,6 @@ def _none_text(limits: dict[str, int], side: Side) -> str:
 
 
 def _near_lines(data: dict[str, Any], wanted: dict[str, int]) -> Iterator[str]:
-    if data["accepted"]:
-        yield f"accepted: {answer_text(data['sizes'], wanted)}"
-        return
     for side in ("above", "below"):
         at = answer_text(data[side], wanted) if data[side] else _none_text(data["limits"][side], side)
         nearest = data[side] is not None and data[side] == data["both"] and data["above"] != data["below"]

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from ..expr.sizes import answer_text
 from .app import app
-from .console import FOUND, fail, print_raw, refuse, show
-from .options import AsJson, Assume, Model, find, listed_sizes, load
+from .console import FOUND, OK, Result
+from .options import Assume, Model, find, listed_sizes, load
 from .parameters import Argument
 
 if TYPE_CHECKING:
@@ -22,8 +22,7 @@ def why(
     model: Model,
     sizes: Annotated[list[str], Argument(metavar="NAME=SIZE...", help="Sizes to explain: height=1082.")],
     assume: Assume = None,
-    json: AsJson = False,
-) -> None:
+) -> Result[Any]:
     """Explain why the model fails at some sizes.
 
     Name the first failing node, its operand shapes and their origin, and the nearest sizes that run. Exit code: 0 if
@@ -31,29 +30,23 @@ def why(
 
         shapesolve why unet.onnx height=1082
     """
-    from ..deploy import NoSizes, Sizes
+    from ..deploy import Sizes
 
     wanted = listed_sizes(",".join(sizes), "why")
     free = load(model, assume)
     find(free, findings=False)
-    try:
-        question = Sizes(free, {}, least=0)
-        question.known(wanted)
-    except NoSizes as e:
-        refuse("why", str(e), json, lead=f"{model}: ")
-    except ValueError as e:
-        fail(str(e))
+    question = Sizes(free, {}, least=0)
+    question.known(wanted)
     full = question.completed(wanted)
     causes = [] if full is not None else _causes(free, wanted)
     near = {} if full is not None else _nearest(free, wanted)
-    if json:
-        from ..report.json import envelope, finding_data
+    from ..report.json import finding_data
 
-        result: dict[str, Any] = {"runs": full is not None, "sizes": full, "near": near}
-        print_raw(envelope("why", {**result, "findings": [finding_data(f) for f in causes]}))
-    else:
-        show(_lines(wanted, full, causes))
-    raise SystemExit(0 if full is not None else FOUND)
+    result: dict[str, Any] = {"runs": full is not None, "sizes": full, "near": near}
+    code = OK if full is not None else FOUND
+    return Result(
+        lambda: {**result, "findings": [finding_data(f) for f in causes]}, _lines(wanted, full, causes), code
+    )
 
 
 def _causes(free: Analysis, wanted: dict[str, int]) -> list[Finding]:

@@ -6,9 +6,9 @@ import sys
 from collections.abc import Iterable
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any
 
-from .console import FOUND, OK, Format, Progress, fail, fail_at, print_error
+from .console import FOUND, OK, Format, Progress, fail, fail_at
 from .parameters import Argument, Option
 
 if TYPE_CHECKING:
@@ -69,6 +69,16 @@ def read_or_say(
         fail(str(e))
 
 
+def read(model: Path) -> ModelFile:
+    """Read a file; errors end the command."""
+    from ..model import ModelError, read_model
+
+    try:
+        return read_model(model)
+    except ModelError as e:
+        fail(str(e) if str(model) in str(e) else f"{model}: {e}")
+
+
 def find(analysis: Analysis, *, findings: bool = True) -> None:
     """Compute the lazy results of an analysis: the contract and, by default, the findings."""
     with Progress("contract and findings" if findings else "contract"):
@@ -82,11 +92,9 @@ def accepts(analysis: Analysis) -> int:
     return FOUND if analysis.contract.impossible else OK
 
 
-def end(analysis: Analysis) -> NoReturn:
-    """Exit with the code of `accepts`. If no input sizes run, print that and set the exit code."""
-    if analysis._solved.nothing_runs:
-        print_error(analysis._solved.nothing_runs)
-    raise SystemExit(accepts(analysis))
+def ending(analysis: Analysis) -> tuple[int, str]:
+    """Return the exit code of `accepts`, and an error message if no input sizes run."""
+    return accepts(analysis), analysis._solved.nothing_runs
 
 
 def sizes_of(given: Iterable[str] | None, option: str = "--bind") -> dict[str, int]:
@@ -111,22 +119,15 @@ def listed_sizes(text: str, option: str) -> dict[str, int]:
     return sizes_of([part for part in text.split(",") if part.strip()], option)
 
 
-def page_title(model: Path) -> str:
-    """Return a model file's page title, including its folder because many files are named model.onnx."""
-    return "/".join(model.parts[-2:])
-
-
 def write_file(output: Path, data: bytes, beside: ModelFile | None = None) -> None:
     """Write a file; errors, and overwriting the input model, end the command."""
     from ..model.saving import write_atomically
 
-    try:
-        if beside is not None:
-            from ..report.annotate_file import check_target
+    if beside is not None:
+        from ..report.annotate_file import check_target
 
-            check_target(beside, output)
+        check_target(beside, output)
+    try:
         write_atomically(output, data)
-    except ValueError as e:
-        fail(str(e))
     except OSError as e:
         fail(f"cannot write {output}: {e.strerror or e}")

@@ -15,15 +15,16 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from pathlib import Path
-from types import NoneType, UnionType
+from types import NoneType, SimpleNamespace, UnionType
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, get_args, get_origin, get_type_hints
 
 import click
 from click.exceptions import NoArgsIsHelpError
 
 from ..expr.nearest import did_you_mean, like
-from .console import fail
+from .console import fail, run
 
 if TYPE_CHECKING:
     import click
@@ -195,23 +196,43 @@ class Command(OneLine):
     """Command made from a function, whose parameters are inspected on demand."""
 
     def __init__(self, name: str | None, callback: Callable[..., Any], **attributes: Any) -> None:
-        params = [*_parameters(callback), *([] if name in _WITHOUT_MODELS else [_plugins()])]
+        params = list(_parameters(callback))
+        self.returns = str(callback.__annotations__.get("return"))
+        self.adds_json = "Result[" in self.returns.replace(_NO_JSON, "") and all(
+            p.name != "json" for p in params
+        )
+        params += [] if not self.adds_json else [click.Option(["--json"], is_flag=True, help="Print JSON.")]
+        params += [] if name in _WITHOUT_MODELS else [_plugins()]
         self.prints = name not in _SERVING and all("--output" not in p.opts for p in params)
         params += [_output(), _quiet()] if self.prints else []
         super().__init__(name, callback=callback, **attributes | {"params": params})
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; its output goes to the file given with ``--output``, or is dropped with ``--quiet``."""
-        if not self.prints:
-            return super().invoke(ctx)
-        output: Path | None = ctx.params.pop("output", None)
-        quiet = ctx.params.pop("quiet", False)
+        given = ctx.params
+        output: Path | None = given.pop("output", None) if self.prints else None
+        quiet = given.pop("quiet", False) if self.prints else False
+        json = given.pop("json", False) if self.adds_json else given.get("json", False)
+        if "format" in given:
+            given["format"] = type(given["format"])("json") if json else given["format"]
+            json = given["format"].value == "json"
+        call = partial(run, ctx.info_name or "", partial(super().invoke, ctx), json, given.get("output"))
         if output is None and not quiet:
-            return super().invoke(ctx)
+            return call()
+        models = [given[p.name] for p in self.params if isinstance(p, _Argument) and p.name]
+        files = [
+            f for m in models for f in (m if isinstance(m, list) else [m] if isinstance(m, Path) else [])
+        ]
+        if (
+            output is not None
+            and output.exists()
+            and any(output.samefile(f) for f in files if os.path.exists(f))
+        ):
+            fail(f"cannot overwrite the model itself: {output}; choose another file")
         text = io.StringIO()
         try:
             with redirect_stdout(text):
-                return super().invoke(ctx)
+                return call()
         finally:
             if output is not None and text.getvalue():
                 _write(output, text.getvalue())
@@ -230,6 +251,8 @@ class Command(OneLine):
         """Write nothing, because `format_options` writes arguments."""
 
 
+#: annotation of a command without `--json`
+_NO_JSON = "Result[None]"
 #: commands whose output is not a result
 _SERVING = ("serve", "view")
 
@@ -314,7 +337,8 @@ class _OneOf(click.Choice[str]):
 
 
 def _parameters(function: Callable[..., Any]) -> Iterator[click.Parameter]:
-    hints = get_type_hints(function, include_extras=True)
+    given = {n: of for n, of in function.__annotations__.items() if n != "return"}
+    hints = get_type_hints(SimpleNamespace(__annotations__=given), function.__globals__, include_extras=True)
     for name, parameter in inspect.signature(function).parameters.items():
         kind, declared = get_args(hints[name])
         if get_origin(kind) is UnionType:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from ..lines import row
 from .app import app
-from .console import fail, print_raw, print_text, refuse, show
+from .console import Result, fail
 from .options import AsJson, Assume, Bind, Model, find, listed_sizes, load, write_file
 from .parameters import Option
 
@@ -47,7 +47,7 @@ def profile(
     assume: Assume = None,
     bind: Bind = None,
     json: AsJson = False,
-) -> None:
+) -> Result[Any]:
     """Compute ranges of accepted sizes for compilers.
 
     The model accepts the minimum, optimum, and maximum sizes. Sizes that are not given are derived (total_seq from
@@ -64,27 +64,20 @@ def profile(
     from ..deploy.profile_formats import TARGETS, conditions_text
 
     if tool == "list":
-        show([row(f"{name:12}", one.text) for name, one in TARGETS.items()])
-        return
+        return Result(None, [row(f"{name:12}", one.text) for name, one in TARGETS.items()])
     a = load(model, assume, bind)
     find(a, findings=False)
-    from ..deploy import NoSizes, profile_text
     from ..deploy import profile as profiles_of
+    from ..deploy import profile_text
 
     low, usual, high = (
         listed_sizes(text, f"--{name}") for name, text in (("min", min), ("opt", opt), ("max", max))
     )
-    try:
-        empty = tool not in TARGETS or TARGETS[tool].empty
-        found = profiles_of(a, usual, min=low, max=high, split=split, empty_cache=empty)
-        text = profile_text(a, found, tool or "json")
-    except NoSizes as e:
-        refuse("profile", str(e), json)
-    except ValueError as e:
-        fail(str(e))
+    empty = tool not in TARGETS or TARGETS[tool].empty
+    found = profiles_of(a, usual, min=low, max=high, split=split, empty_cache=empty)
+    text = profile_text(a, found, tool or "json")
     if not tool and not json and output is None and sys.stdout.isatty():
-        show(_table(found))
-        return
+        return Result(None, _table(found))
     if tool in ("", "json"):
         from ..report.json import envelope
 
@@ -93,10 +86,9 @@ def profile(
     for condition in () if silent else conditions_text(found, tool):
         print(f"note: {condition}", file=sys.stderr)
     if output is None:
-        print_raw(text)
-        return
+        return Result(None, text)
     write_file(output, f"{text}\n".encode(), a.model)
-    print_text(f"wrote {output}")
+    return Result(None, [f"wrote {output}"])
 
 
 def _table(found: Sequence[Profile]) -> Iterator[Printed]:

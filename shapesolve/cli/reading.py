@@ -6,9 +6,10 @@ import time
 from enum import Enum
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from ..expr.nearest import like_pattern, meant
+from ..lines import plain
 from ..propagate.constraint import ROLES
 from .app import app
 from .console import (
@@ -18,22 +19,18 @@ from .console import (
     ContractFormat,
     Format,
     Progress,
+    Result,
     TextOrJson,
     fail,
-    fail_at,
-    print_raw,
-    print_text,
-    show,
 )
 from .options import (
-    AsJson,
     Assume,
     Bind,
     Broadcast,
     FindingsFormat,
     Model,
     accepts,
-    end,
+    ending,
     find,
     load,
     sizes_of,
@@ -43,6 +40,7 @@ from .parameters import Argument, Option
 
 if TYPE_CHECKING:
     from ..analysis import Analysis
+    from ..lines import Printed
 
 
 class RowsFormat(Enum):
@@ -69,8 +67,7 @@ def analyze(
     broadcast: Broadcast = "named",
     exact: Exact = False,
     format: FindingsFormat = Format.text,
-    json: AsJson = False,
-) -> None:
+) -> Result[Any]:
     """Show input and output shapes, the contract, and all findings.
 
     Exit code: 1 if no input sizes are accepted. To fail on any error, use `check`. Examples:
@@ -86,36 +83,22 @@ def analyze(
     from ..report.text import report_lines, tensor_lines
 
     if tensors is not None:
-        names = [n for n in a.dtypes if fnmatchcase(n, tensors) or tensors == n]
-        if not names:
-            fail(_no_match(tensors, a))
-        show(tensor_lines(a, names, exact=exact))
-    elif json or format is not Format.text:
-        print_raw(_findings(a, Format.json if json else format))
-    else:
-        find(a)  # the printed time includes it
-        show(list(report_lines(a, time.perf_counter() - start, exact=exact)))
-    raise SystemExit(accepts(a))
-
-
-def _no_match(pattern: str, a: Analysis) -> str:
-    """Return the error for a pattern that matches no tensor name, with similar names."""
-    return f"no tensor matches {pattern!r}{like_pattern(pattern, a.dtypes)}"
-
-
-def _findings(a: Analysis, format: Format) -> str:
+        return Result(None, tensor_lines(a, _matching(tensors, a), exact=exact), accepts(a))
     find(a)
-    if format is Format.json:
-        from ..report.json import envelope, report_data
+    lines = report_lines(a, time.perf_counter() - start, exact=exact)
+    if format in (Format.sarif, Format.github):
+        from ..report.sarif import render_github, render_sarif
 
-        return envelope("analyze", report_data(a))
-    if format is Format.sarif:
-        from ..report.sarif import render_sarif
+        return Result(None, render_sarif(a) if format is Format.sarif else render_github(a), accepts(a))
+    from ..report.json import report_data
 
-        return render_sarif(a)
-    from ..report.sarif import render_github
+    return Result(lambda: report_data(a), lines, accepts(a))
 
-    return render_github(a)
+
+def _matching(pattern: str, a: Analysis) -> list[str]:
+    """Return the tensors whose names match a pattern, at least one."""
+    names = [n for n in a.dtypes if fnmatchcase(n, pattern) or n == pattern]
+    return names or fail(f"no tensor matches {pattern!r}{like_pattern(pattern, a.dtypes)}")
 
 
 @app.command()
@@ -132,7 +115,6 @@ def contract(
             help="Text, JSON, a function that checks input shapes, or a copy of the model that checks them first.",
         ),
     ] = ContractFormat.text,
-    json: AsJson = False,
     outputs: Annotated[
         bool,
         Option("--outputs", help="With python, js, or cpp: add a function that computes output shapes."),
@@ -141,7 +123,7 @@ def contract(
         Path | None,
         Option("-o", "--output", metavar="FILE", help="File to write; required by --format onnx."),
     ] = None,
-) -> None:
+) -> Result[Any]:
     """Show the conditions on input sizes under which the model runs.
 
     Each condition names the nodes that require it. Checkers take the shapes of all inputs by name and return the
@@ -158,48 +140,38 @@ def contract(
     """
     a = load(model, assume, bind, broadcast)
     find(a, findings=False)
-    form = ContractFormat.json if json else format
-    if output is None and form is ContractFormat.onnx:
+    if output is None and format is ContractFormat.onnx:
         fail("--format onnx requires -o FILE")
-    if outputs and form not in (ContractFormat.python, ContractFormat.js, ContractFormat.cpp):
+    if outputs and format not in (ContractFormat.python, ContractFormat.js, ContractFormat.cpp):
         fail("--outputs requires --format python, js, or cpp")
-    if output is None and form is ContractFormat.text:
-        from ..report.text import contract_lines, headline
+    if format is ContractFormat.onnx:
+        from ..deploy.guard import guarded_proto
+        from ..report.annotate_file import save_changed
 
-        show([headline(a), (), *contract_lines(a, limit=None, exact=exact)])
-        raise SystemExit(accepts(a))
-    try:
-        if form is ContractFormat.onnx:
-            from ..deploy.guard import guarded_proto
-            from ..report.annotate_file import save_changed
+        save_changed(a.model, guarded_proto(a), output or Path())
+        return Result(None, [f"wrote {output}"], *ending(a))
+    from ..report.json import contract_data, envelope
 
-            save_changed(a.model, guarded_proto(a), output or Path())
-        elif output is None:
-            print_raw(_contract_text(a, form, outputs))
-        else:
-            write_file(output, f"{_contract_text(a, form, outputs).rstrip()}\n".encode(), a.model)
-    except ValueError as e:
-        fail(f"{model}: {e}")
-    except OSError as e:
-        fail(f"cannot write {output}: {e.strerror or e}")
-    if output is not None:
-        print_text(f"wrote {output}")
-        end(a)
-    raise SystemExit(accepts(a))
+    if output is None:
+        json = format is ContractFormat.json
+        return Result(
+            lambda: contract_data(a), () if json else _contract_text(a, format, outputs, exact), accepts(a)
+        )
+    if format is ContractFormat.json:
+        text: str | list[Printed] = envelope("contract", contract_data(a))
+    else:
+        text = _contract_text(a, format, outputs, exact)
+    write_file(output, f"{(text if isinstance(text, str) else plain(text)).rstrip()}\n".encode(), a.model)
+    return Result(None, [f"wrote {output}"], *ending(a))
 
 
-def _contract_text(a: Analysis, form: ContractFormat, outputs: bool) -> str:
-    if form is ContractFormat.json:
-        from ..report.json import contract_data, envelope
-
-        return envelope("contract", contract_data(a))
+def _contract_text(a: Analysis, form: ContractFormat, outputs: bool, exact: bool) -> str | list[Printed]:
     if form is ContractFormat.smtlib:
         return a.contract.to_smtlib()
     if form is ContractFormat.text:
-        from ..lines import plain
         from ..report.text import contract_lines, headline
 
-        return plain([headline(a), (), *contract_lines(a, limit=None)])
+        return [headline(a), (), *contract_lines(a, limit=None, exact=exact)]
     from ..deploy.guard import guard
 
     return guard(a, form.value, outputs=outputs)  # type: ignore[arg-type]  # the others are languages
@@ -221,8 +193,7 @@ def constraints(
     assume: Assume = None,
     bind: Bind = None,
     format: Annotated[RowsFormat, Option("--format", help="Output format.")] = RowsFormat.text,
-    json: AsJson = False,
-) -> None:
+) -> Result[Any]:
     """List the size constraints of a model, in graph order.
 
     A definition gives a dim of a node's output; a requirement is a condition for the node to run. Examples:
@@ -242,17 +213,11 @@ def constraints(
     rows = rows if node is None else rows.for_nodes(lambda label: fnmatchcase(label, node) or label == node)
     if node is not None and not rows:
         fail(f"no node matches {node!r}{like_pattern(node, [n.label for n in a.model.graph.nodes])}")
-    if json or format is RowsFormat.json:
-        from ..report.json import constraints_data, envelope
+    from ..report.json import constraints_data
+    from ..report.text import constraint_lines
 
-        print_raw(envelope("constraints", constraints_data(rows)))
-    elif format is RowsFormat.smtlib:
-        print_raw(rows.to_smtlib())
-    else:
-        from ..report.text import constraint_lines
-
-        show(constraint_lines(rows))
-    end(a)
+    text = rows.to_smtlib() if format is RowsFormat.smtlib else constraint_lines(rows)
+    return Result(lambda: constraints_data(rows), text, *ending(a))
 
 
 @app.command()
@@ -270,8 +235,7 @@ def explain(
     assume: Assume = None,
     bind: Bind = None,
     broadcast: Broadcast = "named",
-    json: AsJson = False,
-) -> None:
+) -> Result[Any]:
     """Derive a tensor's shape from the inputs, axis by axis.
 
     Nodes that pass a size on unchanged are counted; nodes that compute one are named. Examples:
@@ -285,17 +249,9 @@ def explain(
         derivation = a.explain(tensor, axis, depth)
     except KeyError as e:
         fail(str(e.args[0]))
-    except ValueError as e:
-        fail(str(e))
     from ..report.derivation import derivation_lines
 
-    if json:
-        from ..report.json import data_of, envelope
-
-        print_raw(envelope("explain", data_of(derivation)))
-    else:
-        show(derivation_lines(derivation, a, unfold=unfold))
-    end(a)
+    return Result(lambda: derivation, derivation_lines(derivation, a, unfold=unfold), *ending(a))
 
 
 @app.command()
@@ -307,8 +263,7 @@ def evaluate(
         Option("--tensors", metavar="PATTERN", help="Tensors to show. [default: inputs and outputs]"),
     ] = None,
     format: Annotated[TextOrJson, Option("--format", help="Output format.")] = TextOrJson.text,
-    json: AsJson = False,
-) -> None:
+) -> Result[Any]:
     """Compute tensor shapes at given input sizes.
 
     Exit code: 1 if the model does not run at these sizes. Example:
@@ -323,18 +278,10 @@ def evaluate(
         fail(f"no input of the model has a dim named {unknown[0]!r}{meant(unknown[0], a.symbols)}")
     from ..report.evaluation import evaluation_data, evaluation_lines
 
-    wanted = [n for n in a.dtypes if tensors is None or fnmatchcase(n, tensors) or n == tensors]
-    if tensors is None:
-        wanted = [*a.inputs, *(n for n, _ in a.model.graph.outputs)]
-    elif not wanted:
-        fail(_no_match(tensors, a))
-    if json or format is TextOrJson.json:
-        from ..report.json import envelope
-
-        print_raw(envelope("evaluate", evaluation_data(a, sizes, wanted)))
-    else:
-        show(evaluation_lines(a, sizes, wanted))
-    raise SystemExit(FOUND if a._solved.violations_at(sizes) else OK)
+    outputs = (n for n, _ in a.model.graph.outputs)
+    names = [*a.inputs, *outputs] if tensors is None else _matching(tensors, a)
+    code = FOUND if a._solved.violations_at(sizes) else OK
+    return Result(lambda: evaluation_data(a, sizes, names), evaluation_lines(a, sizes, names), code)
 
 
 @app.command()
@@ -347,33 +294,21 @@ def prove(
     assume: Assume = None,
     bind: Bind = None,
     broadcast: Broadcast = "named",
-    json: AsJson = False,
-) -> None:
+) -> Result[Any]:
     """Prove a condition, or find a counterexample.
 
     A proof holds for all accepted sizes. Exit code: 0 if proved, 1 if refuted, 3 if unknown. Example:
 
         shapesolve prove model.onnx "logits[1] == seq"
     """
-    from ..expr import DimSyntaxError
-
     a = load(model, assume, bind, broadcast)
     try:
         with Progress("proof"):
             proof = a.prove(claim)
-    except DimSyntaxError as e:
-        fail_at(e)
-    except (ValueError, IndexError) as e:
-        fail(str(e))
-    except KeyError as e:
+    except LookupError as e:
         fail(str(e.args[0]))
     from ..report.verdict import verdict_data, verdict_lines
     from ..solve.proof import Refuted
 
-    if json:
-        from ..report.json import envelope
-
-        print_raw(envelope("prove", verdict_data(claim, proof)))
-    else:
-        show(verdict_lines(claim, proof))
-    raise SystemExit(OK if proof else FOUND if isinstance(proof, Refuted) else UNDECIDED)
+    code = OK if proof else FOUND if isinstance(proof, Refuted) else UNDECIDED
+    return Result(lambda: verdict_data(claim, proof), verdict_lines(claim, proof), code)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from .app import app
 from .checking import Baseline, FailOn, Ignore, Select, gate_of
-from .console import FOUND, OK, UNUSABLE, Format, Progress, fail, print_raw, show
-from .options import AsJson, Assume, Bind, Broadcast, FindingsFormat, sizes_of
+from .console import FOUND, OK, UNUSABLE, Format, Progress, Result, fail
+from .options import Assume, Bind, Broadcast, FindingsFormat, sizes_of
 from .parameters import Argument, Option
 
 if TYPE_CHECKING:
@@ -34,9 +34,8 @@ def scan(
     ignore: Ignore = None,
     baseline: Baseline = None,
     format: FindingsFormat = Format.text,
-    json: AsJson = False,
     dask: Annotated[str | None, Option("--dask", metavar="ADDRESS", help="Use this Dask scheduler.")] = None,
-) -> None:
+) -> Result[Any]:
     """Analyze many models in parallel, one row each.
 
     Exit code: 0 if no finding fails (errors; see --fail-on), 1 if one does, 2 if a model cannot be read. Options can
@@ -61,28 +60,19 @@ def scan(
         replace(r, findings=gate.sifted(r.path, r.findings).shown)
         for r in _rows(files, jobs, broadcast, dask, given, sizes_of(bind))
     ]
-    if json or format is Format.json:
-        from ..report.json import envelope
-        from ..report.scan import scan_data
+    broken = {r.path: r.message for r in rows if r.status in ("unusable", "failed")}
+    code = UNUSABLE if broken else FOUND if any(gate.fails(r.findings) for r in rows) else OK
+    if format in (Format.sarif, Format.github):
+        from ..report.sarif import annotation_lines, command, sarif_text
 
-        print_raw(envelope("scan", scan_data(rows)))
-    elif format is Format.sarif:
-        from ..report.sarif import sarif_text
+        found = [(r.path, r.findings) for r in rows]
+        if format is Format.sarif:
+            return Result(None, sarif_text(found, broken), code)
+        lines = [*annotation_lines(found), *(command("error", text, path) for path, text in broken.items())]
+        return Result(None, "\n".join(lines), code)
+    from ..report.scan import scan_data, scan_lines
 
-        broken = {r.path: r.message for r in rows if r.status in ("unusable", "failed")}
-        print_raw(sarif_text([(r.path, r.findings) for r in rows], broken))
-    elif format is Format.github:
-        from ..report.sarif import annotation_lines, command
-
-        lines = [*annotation_lines([(r.path, r.findings) for r in rows])]
-        lines += [command("error", r.message, r.path) for r in rows if r.status in ("unusable", "failed")]
-        print_raw("\n".join(lines))
-    else:
-        from ..report.scan import scan_lines
-
-        show(scan_lines(rows))
-    unusable = any(r.status in ("unusable", "failed") for r in rows)
-    raise SystemExit(UNUSABLE if unusable else FOUND if any(gate.fails(r.findings) for r in rows) else OK)
+    return Result(lambda: scan_data(rows), scan_lines(rows), code)
 
 
 def _rows(
@@ -123,8 +113,7 @@ def ops(
     pattern: Annotated[
         str | None, Argument(metavar="[OPERATOR]", help="Show only matching operators, e.g. 'Conv*'.")
     ] = None,
-    json: AsJson = False,
-) -> None:
+) -> Result[Any]:
     """List the supported operators, with versions and kinds of rules.
 
     A rule is a signature (one line that names the dims), a function, the operator's body (expanded into standard
@@ -142,18 +131,13 @@ def ops(
     if not rows:
         near = like_pattern(pattern or "", [r.op_type for r in coverage()])
         fail(f"no operator matches {pattern!r}{near}")
-    if json:
-        from ..report.json import data_of, envelope
-
-        print_raw(envelope("ops", {"operators": data_of(rows)}))
-    else:
-        show(coverage_lines(rows))
+    return Result(lambda: {"operators": rows}, coverage_lines(rows))
 
 
 @app.command()
 def rule(
     code: Annotated[str, Argument(metavar="CODE", help="Code of a finding, e.g. SS403.")],
-) -> None:
+) -> Result[None]:
     """Show a finding's documentation: its meaning and how to fix it.
 
     Example:
@@ -170,4 +154,4 @@ def rule(
             f"expected a code from {min(CODES)} to {max(CODES)}"
         ]
         fail(f"unknown finding code {code!r}; did you mean {' or '.join(near)}?")
-    show(rule_lines(code.upper()))
+    return Result(None, rule_lines(code.upper()))

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from ..lines import Line, line
 from .app import app
-from .console import Progress, fail, print_raw, print_text, show
-from .options import Assume, Bind, Broadcast, Model, end, find, load, page_title, write_file
+from .console import Progress, Result, fail, print_raw, print_text
+from .options import Assume, Bind, Broadcast, Model, ending, find, load, write_file
 from .parameters import Option
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def view(
     assume: Assume = None,
     bind: Bind = None,
     broadcast: Broadcast = "named",
-) -> None:
+) -> Result[None]:
     """Open a model in the explorer, in the browser.
 
     The page is a temporary file that is not deleted; to choose the file, use `report`.
@@ -33,10 +33,7 @@ def view(
 
         shapesolve view model.onnx
     """
-    a = load(model, assume, bind, broadcast)
-    find(a)
-    with Progress("page"):
-        text = a.to_html(page_title(model))
+    a, text = _page(model, assume, bind, broadcast)
     prefix = re.sub(r"[^\w.-]+", "_", model.stem)[:40]
     try:
         with tempfile.NamedTemporaryFile("wb", prefix=f"{prefix}-", suffix=".html", delete=False) as file:
@@ -44,8 +41,18 @@ def view(
     except OSError as e:
         fail(f"cannot write a temporary file: {e.strerror or e}")
     opened = webbrowser.open(Path(file.name).as_uri())
-    print_text(f"wrote {file.name}" if opened else f"wrote {file.name}, but found no browser to open it")
-    end(a)
+    told = f"wrote {file.name}" if opened else f"wrote {file.name}, but found no browser to open it"
+    return Result(None, [told], *ending(a))
+
+
+def _page(
+    model: Path, assume: list[str] | None, bind: list[str] | None, broadcast: str
+) -> tuple[Analysis, str]:
+    """Return a model's analysis and its page."""
+    a = load(model, assume, bind, broadcast)
+    find(a)
+    with Progress("page"):  # many files are named model.onnx: the title has the folder, too
+        return a, a.to_html("/".join(model.parts[-2:]))
 
 
 @app.command()
@@ -140,7 +147,7 @@ def annotate(
     assume: Assume = None,
     broadcast: Broadcast = "named",
     weights: Weights = None,
-) -> None:
+) -> Result[None]:
     """Write a copy of the model with all inferred shapes.
 
     The original is never modified, and external weight files are left in place. With --contract, the contract is
@@ -155,20 +162,14 @@ def annotate(
     find(a, findings=False)
     from ..report.annotate_file import check_target, save_annotated
 
-    try:
-        check_target(a.model, output)
-        if output.exists() and not force:
-            fail(f"{output} already exists; pass --force to overwrite it")
-        save_annotated(a, output, policy, weights, contract=contract)  # type: ignore[arg-type]
-    except ValueError as e:
-        fail(str(e))
-    except OSError as e:
-        fail(f"cannot write {output}: {e.strerror or e}")
+    check_target(a.model, output)
+    if output.exists() and not force:
+        fail(f"{output} already exists; pass --force to overwrite it")
+    save_annotated(a, output, policy, weights, contract=contract)  # type: ignore[arg-type]
     names = [n for n in a.dtypes if n]
     known = sum(n in a.shapes for n in names)
-    show([interface_line(a)])
-    print_text(f"wrote {output}: {known:,} of {len(names):,} tensors have a shape")
-    end(a)
+    told = f"wrote {output}: {known:,} of {len(names):,} tensors have a shape"
+    return Result(None, [interface_line(a), told], *ending(a))
 
 
 @app.command()
@@ -178,7 +179,7 @@ def report(
     assume: Assume = None,
     bind: Bind = None,
     broadcast: Broadcast = "named",
-) -> None:
+) -> Result[None]:
     """Write the explorer as one HTML page that works offline.
 
     The page shows the graph with its shapes, the contract, and the findings, with a slider for each symbolic dim.
@@ -187,10 +188,6 @@ def report(
 
         shapesolve report model.onnx -o report.html
     """
-    a = load(model, assume, bind, broadcast)
-    find(a)
-    with Progress("page"):
-        text = a.to_html(page_title(model))
+    a, text = _page(model, assume, bind, broadcast)
     write_file(output, text.encode("utf-8"), a.model)
-    print_text(f"wrote {output}")
-    end(a)
+    return Result(None, [f"wrote {output}"], *ending(a))

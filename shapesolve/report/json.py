@@ -177,11 +177,13 @@ def constraints_data(rows: Iterable[Constraint]) -> ConstraintsData:
     }
 
 
-def findings_json(found: Iterable[tuple[str, bool, Iterable[Finding]]], broken: Mapping[str, str]) -> str:
-    """Return the findings of several models as JSON. `broken` maps the path of an unusable model to the reason."""
+def findings_data(
+    found: Iterable[tuple[str, bool, Iterable[Finding]]], broken: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return the findings of several models. `broken` maps the path of an unusable model to the reason."""
     models = [
         {"model": name, "ok": ok, "findings": [finding_data(f) for f in findings]}
         for name, ok, findings in found
     ]
     unusable = [{"model": name, "error": text} for name, text in broken.items()]
-    return envelope("check", {"models": models, "unusable": unusable})
+    return {"models": models, "unusable": unusable}

@@ -21,10 +21,6 @@ if TYPE_CHECKING:
     from .documents import RunData
 
 
-class CannotRun(Exception):
-    """Raised if the model cannot be run here; the message has the reason."""
-
-
 def verify_at_sizes(
     analysis: Analysis,
     given: Mapping[str, int],
@@ -37,13 +33,13 @@ def verify_at_sizes(
     `progress` is called with (done, total) before each run.
 
     Raises:
-        CannotRun: If weights are missing, no sizes satisfy the contract, or onnxruntime rejects the model.
+        ValueError: If weights are missing, no sizes satisfy the contract, or onnxruntime rejects the model.
     """
     _runnable(analysis, given)
     try:
         made = generate_inputs(analysis, runs, seed, edge=False, bind=given)
     except NoSizes as e:
-        raise CannotRun(_none_found(analysis, given, str(e))) from None
+        raise ValueError(_none_found(analysis, given, str(e))) from None
     distinct = {tuple(sorted(at.items())): (at, feed) for at, feed in zip(made.sizes, made, strict=True)}
     done: list[Verification] = []
     for sizes, feed in distinct.values():
@@ -53,7 +49,7 @@ def verify_at_sizes(
             done.append(replace(analysis.verify(feed), bindings=dict(sizes)))
         except RuntimeError as e:
             at = sizes_text(sizes)
-            raise CannotRun(f"at {at}: {e}" if at else str(e)) from e
+            raise ValueError(f"at {at}: {e}" if at else str(e)) from e
     return done
 
 
@@ -61,7 +57,7 @@ def _runnable(analysis: Analysis, given: Mapping[str, int]) -> None:
     unknown = sorted(given.keys() - analysis.symbols.keys())
     if unknown:
         suggestion = meant(unknown[0], analysis.symbols)
-        raise CannotRun(f"no input of the model has a dim named {unknown[0]!r}{suggestion}")
+        raise ValueError(f"no input of the model has a dim named {unknown[0]!r}{suggestion}")
     path = analysis.model.path
     if path is not None:
         missing = [
@@ -70,14 +66,14 @@ def _runnable(analysis: Analysis, given: Mapping[str, int]) -> None:
             if not (path.parent / f).is_file()
         ]
         if missing:
-            raise CannotRun(f"cannot run the model: its weights are missing ({missing[0]})")
+            raise ValueError(f"cannot run the model: its weights are missing ({missing[0]})")
     for name, known in analysis.inputs.items():
         if not isinstance(known, Tensor):
-            raise CannotRun(f"input {name} is not a tensor; pass inputs to Analysis.verify")
+            raise ValueError(f"input {name} is not a tensor; pass inputs to Analysis.verify")
         if name not in analysis.shapes:
-            raise CannotRun(f"input {name} has unknown rank; pass inputs to Analysis.verify")
+            raise ValueError(f"input {name} has unknown rank; pass inputs to Analysis.verify")
     if analysis._solved.nothing_runs:
-        raise CannotRun(analysis._solved.nothing_runs)
+        raise ValueError(analysis._solved.nothing_runs)
 
 
 def _none_found(analysis: Analysis, given: Mapping[str, int], reason: str) -> str:

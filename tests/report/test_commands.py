@@ -170,3 +170,14 @@ def test_modules_that_are_executed_later_are_what_they_would_be(tmp_path: Path) 
         "False",
         str(tmp_path / "numpy/__init__.py"),
     ], done.stderr
+
+
+@pytest.mark.parametrize("words", [["evaluate", "MODEL"], ["check", "MODEL"], ["diff", "MODEL", "MODEL"]])
+def test_the_output_does_not_replace_the_model(words: list[str], tmp_path: Path) -> None:
+    model = tmp_path / "model.onnx"
+    model.write_bytes((ROOT / "examples/unet.onnx").read_bytes())
+    args = [str(model) if word == "MODEL" else word for word in words]
+    done = CliRunner().invoke(app, [*args, "-o", str(tmp_path / "." / "model.onnx")])
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: cannot overwrite the model itself: ")
+    assert model.read_bytes() == (ROOT / "examples/unet.onnx").read_bytes()
