@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from ..analysis import Analysis
     from ..change.simplify import Simplified
+    from ..dynamic.generalize_claim import Shown
     from ..dynamic.request import DynamicRequest
     from ..dynamic.verify import Run
     from ..lines import Printed
@@ -59,8 +60,9 @@ def generalize(
 
     Equal constants stay. Those that differ become expressions of the input sizes: the simplest that fit all exports
     and let the model run at other sizes. At each export's sizes, the new model's shapes are proved equal to the
-    export's, and its values are compared by running both. If the exports are ambiguous, nothing is written, the node
-    is named, and the exit code is 1. Example:
+    export's, and its values are compared by running both. A size that is divided keeps to the arithmetic progression
+    through the exports; the command prints the sizes left out, and an export that would admit more. If the exports
+    are ambiguous, nothing is written, the node is named, and the exit code is 1. Example:
 
         shapesolve generalize at_7.onnx at_11.onnx --dim 'ids[1]=seq' -o dynamic.onnx
     """
@@ -74,7 +76,8 @@ def generalize(
     skipped = "" if not verify or find_spec("onnxruntime") else "onnxruntime is not installed"
     exports = [read_model(m) for m in models]
     checks = [read_model(m) for m in check or ()]
-    changed = generalized(exports, dict(place(text) for text in dim or ()))
+    made = generalized(exports, dict(place(text) for text in dim or ()))
+    changed = made.model
     if (verify or checks) and not skipped:
         try:
             runs = _verify_exports([*exports, *checks], with_weights(changed, exports[0]))
@@ -92,14 +95,36 @@ def generalize(
         for e in exports
     ]
     return Result(
-        lambda: {"output": str(output), "contract": contract, "exports": rests, "runs": runs},
+        lambda: {
+            "output": str(output),
+            "contract": contract,
+            "exports": rests,
+            "sizes": made.shown,
+            "runs": runs,
+        },
         [
             interface_line(dynamic),
             *_run_lines(runs, skipped),
             line(("good", "proved: "), f"the shapes of all {len(exports)} exports at their sizes"),
+            *_shown_lines(made.shown),
             f"{contract_text(dynamic)}; wrote {output}",
         ],
     )
+
+
+def _shown_lines(shown: Sequence[Shown]) -> Iterator[Printed]:
+    """Return lines on the sizes that the new model rests on, leaves out, and only extrapolates to."""
+    rests = (f"{s.name} = {', '.join(map(str, s.exports))}" for s in shown)
+    yield line(("info", "rests on: "), f"exports at {'; '.join(rests)}")
+    for s in shown:
+        if s.condition:
+            admits = (
+                f"; an export at {s.name} = {s.export} would admit {s.admits}" if s.export is not None else ""
+            )
+            yield line(("warning", "left out: "), f"all but {s.condition}, because {s.reason}{admits}")
+    outside = [text for s in shown for text in s.extrapolated]
+    if outside:
+        yield line(("info", "extrapolated: "), f"{', '.join(outside)} (no export shows these sizes)")
 
 
 def _verify_exports(exports: Sequence[Read], changed: ModelProto) -> list[Run]:

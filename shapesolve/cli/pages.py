@@ -112,7 +112,7 @@ EXAMPLES: dict[str, tuple[str, tuple[str, ...]]] = {
         ),
     ),
     "generalize": (
-        "Two exports for images of fixed sizes become one model for any size.",
+        "Two exports for images of fixed sizes become one model for other sizes.",
         (
             "fix examples/unet.onnx -o small.onnx --bind height=64 --bind width=64 --bind batch=1",
             "fix examples/unet.onnx -o wide.onnx --bind height=96 --bind width=160 --bind batch=1",

@@ -51,8 +51,10 @@ class Fitter:
         self.sizes = sizes
         self.symbols = [name for name in sizes[0] if len({s[name] for s in sizes}) > 1]
         self.points = _points(self.symbols, sizes)
+        self.shown = _shown(self.symbols, sizes)
         self._bases = [(d, [d.evaluate(s) or 0 for s in sizes], cost) for d, cost in _bases(self.symbols)]
-        self._columns = {n: np.array([p[n] for p in self.points]) for n in self.points[0]}
+        every = [*self.points, *self.shown]
+        self._columns = {n: np.array([p[n] for p in every]) for n in every[0]}
         self._values: dict[Dim, tuple[int, ...]] = {}
         #: numbers that are a part or multiple of an input size in all exports, and that in words
         self.coincident = coincident(map(symbol, self.symbols), sizes, _PARTS, _MULTIPLES)
@@ -60,9 +62,17 @@ class Fitter:
 
     def at(self, dim: Dim) -> tuple[int, ...]:
         """The values of an expression at the sample sizes."""
+        return self._evaluated(dim)[: len(self.points)]
+
+    def at_shown(self, dim: Dim) -> tuple[int, ...]:
+        """Return the values of an expression at sample sizes on the progressions through the exports."""
+        return self._evaluated(dim)[len(self.points) :]
+
+    def _evaluated(self, dim: Dim) -> tuple[int, ...]:
         found = self._values.get(dim)
         if found is None:
-            found = self._values[dim] = tuple(np.broadcast_to(self._at(dim), len(self.points)).tolist())
+            count = len(self.points) + len(self.shown)
+            found = self._values[dim] = tuple(np.broadcast_to(self._at(dim), count).tolist())
         return found
 
     def _at(self, dim: Dim) -> Array:
@@ -79,7 +89,7 @@ class Fitter:
         whole = of_atom(atom)
         if whole.name is not None:
             return self._columns[whole.name]
-        return np.array([whole.evaluate(p) or 0 for p in self.points])
+        return np.array([whole.evaluate(p) or 0 for p in (*self.points, *self.shown)])
 
     def fits(self, seen: Seen) -> list[Fit]:
         """Expressions that fit these numbers, the simplest first. A number that never differs is constant."""
@@ -281,6 +291,15 @@ def coincident(
             if len(made) == 1 and (n := made.pop()) >= least:
                 found.setdefault(n, str((d + up) // k * times))
     return found
+
+
+def _shown(symbols: Seq[str], sizes: Seq[Mapping[str, int]]) -> list[dict[str, int]]:
+    """Return sizes on the arithmetic progressions through the exports."""
+    rng, steps = random.Random(0), {name: gcd(*(s[name] - sizes[0][name] for s in sizes)) for name in symbols}
+    first = {name: sizes[0][name] % step or step for name, step in steps.items()}
+    most = {n: MAX_FACTOR + (max(s[n] for s in sizes) - first[n]) // steps[n] for n in symbols}
+    moved = ({n: first[n] + steps[n] * rng.randint(0, most[n]) for n in symbols} for _ in range(MAX_POINTS))
+    return [*map(dict, sizes), *({**sizes[0], **some} for some in moved)]
 
 
 def _points(symbols: Seq[str], sizes: Seq[Mapping[str, int]]) -> list[dict[str, int]]:

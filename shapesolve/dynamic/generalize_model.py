@@ -28,6 +28,7 @@ from ..lower.rule import Reading
 from ..model import Model, Node, read_model
 from ..model.saving import with_weights
 from ..propagate.constraint import Site
+from .generalize_claim import Generalized, claimed
 from .generalize_fit import OPEN, Fitter, OpenNumber, Unknowns
 from .generalize_match import StoredOperand, array_of, match
 from .generalize_program import Array, Nodes, Rule
@@ -43,27 +44,30 @@ if TYPE_CHECKING:
 
 @checked
 def generalize(models: Iterable[Any], names: Mapping[str, str] | None = None) -> onnx.ModelProto:
-    """One dynamic model from exports of the same model at two or more fixed sizes.
+    """Merge exports of the same model at two or more fixed sizes into one dynamic model.
 
-    Inputs, outputs, their names and order are those of the first export. At the sizes of each export the result is proved to
-    have its shapes; `verify_exports` runs it there. A number or table of which the exports do not show how it follows the sizes
-    is refused; so are exports that are not the same graph.
+    Inputs, outputs, their names, and their order are those of the first export. At each export's sizes, the new model is
+    proved to have the export's shapes; `verify_exports` runs it there. A size that is divided (by a stride, a window, a
+    Reshape) keeps to the arithmetic progression through the exports, and no size may be 0 unless it was 0 in an export:
+    the contract has these conditions, and nodes at the start of the model check them.
 
     Args:
-        models: the exports, each as for `analyze`.
-        names: for each input axis that differs the name that its size gets, ``{"ids[1]": "seq"}``, or a sum or product of such
-            names. Without it, axes that differ are named after their input, those that are equal in every export alike.
+        models: The exports, each as for `analyze`.
+        names: Name for the size of each input axis that differs, ``{"ids[1]": "seq"}``, or a sum or product of such
+            names. By default, axes that differ are named after their input, and axes that are equal in every export
+            share a name.
 
     Raises:
-        Refused: the exports do not show one model; says which node, number or tensor, and which export would settle it.
-        ModelError: a model cannot be read.
-        ValueError: an argument makes no sense.
+        Refused: If the exports are different graphs, or do not show how a number or table depends on the sizes. The
+            message has the node, number, or tensor, and an export that would settle it.
+        ModelError: If a model cannot be read.
+        ValueError: If an argument is invalid.
     """
     exports = [read_model(model) for model in models]
-    return with_weights(generalized(exports, names or {}), exports[0])
+    return with_weights(generalized(exports, names or {}).model, exports[0])
 
 
-def generalized(exports: Seq[Model], names: Mapping[str, str]) -> onnx.ModelProto:
+def generalized(exports: Seq[Model], names: Mapping[str, str]) -> Generalized:
     """`generalize`, for models whose weights were left in their files (see `model.saving`)."""
     if len(exports) < 2:
         raise ValueError("generalize takes two exports or more")
@@ -97,7 +101,7 @@ class _Work:
         self.found = match([base, *exports[1:]], self.draft.graph, labels)
         self.unknowns = Unknowns(Fitter(self.sizes))
 
-    def run(self) -> onnx.ModelProto:
+    def run(self) -> Generalized:
         """Builds the dynamic model."""
         changes = self._changes()
         assumed = [f"{name} >= 1" for name in self.sizes[0]]
@@ -110,8 +114,8 @@ class _Work:
         made = self._written(left, builder)
         done = simplified(read_model(made), keep=builder.guards).model
         analysis = self._proved(done)
-        check_chance(analysis, self.found, self.fixed, fitter, self._reading)
-        return done
+        padded = check_chance(analysis, self.found, self.fixed, fitter, self._reading)
+        return claimed(done, analysis, self.sizes, self.request.sites, {**settler.open_outside, **padded})
 
     # ------------------------------------------------------------------ what differs
 

@@ -72,6 +72,8 @@ class Settler:
         self._conds = [c for c in dict.fromkeys(log) if c.kind in ("==", "or")]
         #: what those symbols turn out to be, and all symbols
         self._roots: dict[str, Dim] = {}
+        #: symbols for which nothing is decided outside the progressions through the exports, with the reason
+        self.open_outside: dict[str, str] = {}
         self._settled = {name: d for name, d in self._now.items() if d.free <= self.symbols}
 
     def settle(self) -> dict[str, Dim]:
@@ -148,25 +150,45 @@ class Settler:
             raise self._undecided(mine[0])
         options = [self._options(some, fitting) for some in alone]
         answers = []
-        for some in islice(product(*options), MAX_TRIED):
+        depth = max(2, int(MAX_TRIED ** (1 / len(options))))  # the shortest of each, so that none is left out
+        for some in islice(product(*(fits[:depth] for fits in options)), MAX_TRIED):
             to = {root: fit.dim for root, fit in zip(group, some, strict=True)}
             made = {o.name: now[o.name].subs(to) for o in whole}
             if all(self._at_exports(made[o.name]) == o.seen for o in whole):
-                cost = sum(self._cost(made[o.name], fitting[o.name]) for o in whole)
+                costs: dict[
+                    tuple[int, ...], int
+                ] = {}  # equal numbers count once, and those that follow do not
+                for o in whole:
+                    values = self.fitter.at_shown(made[o.name])
+                    costs[values] = max(costs.get(values, 0), self._cost(made[o.name], fitting[o.name]))
+                free = len({self.fitter.at_shown(fit.dim) for fit in some})
+                cost = sum(sorted(costs.values())[:free])
                 answers.append(_Answer(cost, made, to, any(fit.multiple for fit in some)))
         if not answers:
             raise self._undecided(mine[0])
         answers.sort(key=lambda a: a.cost)
         limit = answers[0].cost + MARGIN * len(mine)
         rivals = [a for a in answers if a.multiple or a.cost <= limit][:MAX_RIVALS]
-        counts = [self._broken(a.made) for a in rivals]
-        best, *others = [a for a, count in zip(rivals, counts, strict=True) if count == min(counts)]
-        plain = all(self.fitter.is_plain(best.made[o.name] + o.low) for o in whole)
-        limit = best.cost + (len(mine) if plain else MARGIN)
-        for other in (a for a in others if a.multiple or a.cost <= limit):
+        counts = [self._broken(a.made, self.fitter.shown) for a in rivals]
+        runs = [a for a, count in zip(rivals, counts, strict=True) if count == min(counts)]
+        plain = all(self.fitter.is_plain(runs[0].made[o.name] + o.low) for o in whole)
+        limit = runs[0].cost + (len(mine) if plain else MARGIN)
+        everywhere = [
+            (self._broken(a.made, self.fitter.points), a) for a in runs if a.multiple or a.cost <= limit
+        ]
+        least, best = min(everywhere, key=lambda entry: entry[0])
+        for count, other in everywhere:
             for o in whole:
-                if self.fitter.at(other.made[o.name]) != self.fitter.at(best.made[o.name]):
-                    raise self._undecided(o, best.made[o.name], other.made[o.name])
+                a, b = best.made[o.name], other.made[o.name]
+                if self.fitter.at(a) != self.fitter.at(b):
+                    if self.fitter.at_shown(a) != self.fitter.at_shown(b):
+                        raise self._undecided(o, a, b)
+                    if count == least:
+                        why = f"{o.what} may be {a + o.low} or {b + o.low}"
+                        self.open_outside = {
+                            **dict.fromkeys(sorted(a.free | b.free), why),
+                            **self.open_outside,
+                        }
         return best
 
     def _options(self, alone: Seq[OpenNumber], fitting: Mapping[str, Seq[Fit]]) -> list[Fit]:
@@ -187,22 +209,23 @@ class Settler:
             raise self._undecided(alone[0])
         return options
 
-    def _broken(self, made: Mapping[str, Dim]) -> int:
-        """Number of sample sizes at which these expressions break a condition of the model."""
+    def _broken(self, made: Mapping[str, Dim], points: Seq[Mapping[str, int]]) -> int:
+        """Number of these sizes at which the expressions break a condition of the model."""
         names = {self._given[n] for n in made}
         dims = {self._given[n]: d for n, d in {**self._settled, **made}.items()}
         every = dims.keys() | self.symbols
         conds = [c for c in self._conds if not c.free.isdisjoint(names) and c.free <= every]
-        needed = {n for c in conds for n in c.free}
-        columns = {n: self.fitter.at(d) for n, d in dims.items() if n in needed}
-        points = self.fitter.points
-        some = range(0, len(points), max(1, 8 * len(points) // MAX_POINTS))
-        at = ({**points[k], **{n: v[k] for n, v in columns.items()}} for k in some)
+        needed = [n for n in dims if any(n in c.free for c in conds)]
+        some = points[:: max(1, 8 * len(points) // MAX_POINTS)]
+        at = ({**point, **{n: dims[n].evaluate(point) or 0 for n in needed}} for point in some)
         return sum(any(c.evaluate(sizes) is False for c in conds) for sizes in at)
 
     def _cost(self, dim: Dim, fits: Seq[Fit]) -> int:
-        values = self.fitter.at(dim)
-        return min((f.cost for f in fits if f.values == values), default=2 * MARGIN + dim.size)
+        for at in (self.fitter.at, self.fitter.at_shown):
+            values = at(dim)
+            if costs := [f.cost for f in fits if at(f.dim) == values]:
+                return min(costs)
+        return 2 * MARGIN + dim.size
 
     def _undecided(self, o: OpenNumber, *between: Dim) -> Refused:
         if not between:
@@ -234,8 +257,10 @@ def _ties(together: Iterable[frozenset[str]]) -> dict[str, set[str]]:
 
 def check_chance(
     analysis: Analysis, found: Matched, fixed: Seq[Analysis], fitter: Fitter, reads: Reads
-) -> None:
-    """Raises `Refused` if the exports agree by chance.
+) -> dict[str, str]:
+    """Return symbols for which nothing is shown outside the progressions through the exports, with the reason.
+
+    Raises `Refused` if the exports agree by chance.
 
     Args:
         analysis: of the new model.
@@ -260,8 +285,9 @@ def check_chance(
         reading = reads(one.nodes[0], one.index)
         if reading not in (AXES, NEW_AXES):  # a target is held against the number of elements
             _check_number(one, {**({} if reading is TARGET else inner), **fitter.coincident})
+    open_outside: dict[str, str] = {}
     for group in found.nodes:
-        for axis, why in _padding(group, fixed, adds=reads(group[0], 1) is PADS):
+        for axis, pads, step, rest in _padding(group, fixed, adds=reads(group[0], 1) is PADS):
             given = analysis.shapes.get(group[0].inputs[0])
             free = [n for n in first if given is None or n in given[axis].free]
             moving = [n for n in free if not _is_batch(analysis, n)]
@@ -269,7 +295,15 @@ def check_chance(
                 {**first, n: first[n] + k} for n in moving for k in range(1, 4)
             ]  # padding may only fit an export
             if any(at not in sizes and not analysis._solved.violations_at(at) for at in others):
-                raise Refused(f"{group[0].label} ({group[0].op_type}) {why}", node=group[0].label)
+                why = f"{group[0].label} ({group[0].op_type}) pads by {pads[0]} and {pads[1]} in all exports"
+                if given is None or any((given[axis].evaluate(p) or 0) % step != rest for p in fitter.shown):
+                    raise Refused(
+                        f"{why}, whose sizes have the same remainder by {step}: an export with another remainder would "
+                        "show if the padding follows it",
+                        node=group[0].label,
+                    )
+                open_outside |= dict.fromkeys(moving, why)
+    return open_outside
 
 
 def _is_batch(analysis: Analysis, name: str) -> bool:
@@ -290,8 +324,10 @@ def _check_number(one: StoredOperand, parts: Mapping[int, str]) -> None:
             )
 
 
-def _padding(group: Seq[Node], fixed: Seq[Analysis], *, adds: bool) -> Iterator[tuple[int, str]]:
-    """Axes that a node pads by equal amounts in all exports, with a message on the possible coincidence.
+def _padding(
+    group: Seq[Node], fixed: Seq[Analysis], *, adds: bool
+) -> Iterator[tuple[int, tuple[int, int], int, int]]:
+    """Yield axes that a node may pad by equal amounts by coincidence, the amounts, and the sizes' divisor and remainder.
 
     Raises:
         Refused: it pads to one size in all exports.
@@ -315,11 +351,7 @@ def _padding(group: Seq[Node], fixed: Seq[Analysis], *, adds: bool) -> Iterator[
         sizes = [s[axis] for s in given]
         step = 0 if None in sizes else gcd(*(int(n or 0) - int(sizes[0] or 0) for n in sizes))
         if step > max(1, abs(before - after)) and (before != after or (adds and not any(amounts))):
-            yield (
-                axis,
-                f"pads by {before} and {after} in all exports, of which the sizes have the same remainder by {step}: an export "
-                "with another remainder would show if that follows it",
-            )
+            yield axis, (before, after), step, int(sizes[0] or 0) % step
 
 
 def _amounts(node: Node, analysis: Analysis, adds: bool) -> list[int] | None:

@@ -143,13 +143,28 @@ class Freed(TypedDict):
     runs: list[FreedRunData]
 
 
+class ShownData(TypedDict):
+    """A size in the exports. `condition` is the progression that the new model keeps to, and `reason` says why; an export
+    at `export` would admit `admits`. Accepted sizes in `extrapolated` are outside the range of the exports.
+    """
+
+    name: str
+    exports: list[int]
+    condition: str
+    reason: str
+    export: int | None
+    admits: str
+    extrapolated: list[str]
+
+
 class Generalized(TypedDict):
-    """`shapesolve generalize --json`: the file, its contract, each export's input shapes, and the runs."""
+    """`shapesolve generalize --json`: the file, its contract, each export's input shapes, the sizes, and the runs."""
 
     command: Literal["generalize"]
     output: str
     contract: list[str]
     exports: list[dict[str, list[int]]]
+    sizes: list[ShownData]
     runs: list[FreedRunData]
 
 

@@ -1,0 +1,245 @@
+"""Limits the new model to the sizes that the exports show, and says which these are.
+
+Rounding can hide an operator: a network that pads its input to a multiple of 32 has no Pad node in exports at 64 and 128. So a
+size that is divided (by a stride, a window, a Reshape that splits an axis, a rounded expression) keeps to the arithmetic
+progression through the exports, and no size is 0 unless it was in an export. Each limit is a Reshape of the first input's
+shape vector, which fails in every runtime if the vector has another length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from collections.abc import Sequence as Seq
+from dataclasses import dataclass, replace
+from math import gcd
+from typing import TYPE_CHECKING
+
+from ..analysis import Analysis
+from ..change.draft import Draft
+from ..change.writing import write
+from ..expr import Atom, Cond, Dim, eq, floor_div, ge, le, of_atom, pos, symbol
+from ..expr.traverse import atoms_of
+from ..lower.reads import NEW_SIZES, SCALES
+from ..model import read_model
+from ..propagate.constraint import Site
+from .limits import MAX_POINTS
+from .sizes import SizeNodes
+
+if TYPE_CHECKING:
+    import onnx
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """The values of one size that the exports show, and what follows from them.
+
+    Attributes:
+        name: The size, or the sum of sizes that is divided.
+        exports: Its values in the exports, ascending.
+        condition: The progression that the new model keeps to; empty if it keeps to none.
+        reason: Why it keeps to one.
+        export: A value for another export, which would admit more sizes; None if no such value is known.
+        admits: The progression with that export.
+        extrapolated: Accepted values outside the range of the exports.
+    """
+
+    name: str
+    exports: tuple[int, ...]
+    condition: str = ""
+    reason: str = ""
+    export: int | None = None
+    admits: str = ""
+    extrapolated: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Generalized:
+    """A dynamic model, and the sizes that its exports show."""
+
+    model: onnx.ModelProto
+    shown: tuple[Shown, ...]
+
+
+def claimed(
+    made: onnx.ModelProto,
+    analysis: Analysis,
+    sizes: Seq[Mapping[str, int]],
+    sites: Mapping[str, Site],
+    open_outside: Mapping[str, str],
+) -> Generalized:
+    """Limit a model to the sizes that its exports show.
+
+    Args:
+        made: The model, without limits.
+        analysis: Its analysis.
+        sizes: Sizes of the symbols in each export.
+        sites: The input axis of each symbol.
+        open_outside: Symbols for which the exports decide nothing outside the progressions, with the reason.
+    """
+    reasons = dict(_divided(analysis))
+    reasons |= {symbol(name): reason for name, reason in open_outside.items()}
+    shown, limits = [], []
+    for dim in dict.fromkeys([*map(symbol, sizes[0]), *reasons]):
+        one = _Progression(dim, sorted({dim.evaluate(s) or 0 for s in sizes}), analysis, sizes[0])
+        found = Shown(str(dim), tuple(one.seen))
+        if dim in reasons and not one.holds(one.condition):
+            limits.append((one.missed(), str(one.condition)))
+            found = replace(found, condition=str(one.condition), reason=reasons[dim])
+            if (export := one.next()) is not None:
+                admits = str(_progression(dim, one.seen[0], gcd(one.step, export - one.seen[0])))
+                found = replace(found, export=export, admits=admits)
+        if dim.name is not None:
+            if one.seen[0] and not one.holds(least := ge(dim, 1)):
+                limits.append((pos(1 - dim), str(least)))
+            found = replace(found, extrapolated=(*one.extrapolated(found.condition),))
+        shown.append(found)
+    return Generalized(_limited(made, limits, sites) if limits else made, tuple(shown))
+
+
+class _Progression:
+    """The arithmetic progression of a size through the exports.
+
+    Args:
+        dim: The size.
+        seen: Its values, ascending.
+        analysis: The analysis of the model without limits.
+        around: The sizes of all symbols in the first export.
+    """
+
+    def __init__(self, dim: Dim, seen: Seq[int], analysis: Analysis, around: Mapping[str, int]) -> None:
+        self.dim, self.seen, self._analysis, self._around = dim, seen, analysis, around
+        self.step = gcd(*(n - seen[0] for n in seen))
+        self.condition = _progression(dim, seen[0], self.step)
+
+    def holds(self, cond: Cond) -> bool:
+        """Return True if the model without limits accepts no other sizes."""
+        return cond.is_true or bool(self._analysis.prove(cond))
+
+    def missed(self) -> Dim:
+        """Return an expression that is 0 on the progression, and positive elsewhere."""
+        return (self.dim - self.seen[0] % self.step + self.step) % self.step
+
+    def next(self) -> int | None:
+        """Return a size that the model accepts outside the progression, with the largest common step first."""
+        parts = (self.step // k for k in range(2, self.step + 1) if self.step % k == 0)
+        others = (k for k in range(1, self.step) if self.step % k)
+        tried = [*parts, *others][:MAX_POINTS]
+        return next((n for k in tried if self._accepts(n := self.seen[0] + k)), None)
+
+    def extrapolated(self, condition: str) -> Iterator[str]:
+        """Yield the accepted sizes outside the range of the exports."""
+        low, high, step = self.seen[0], self.seen[-1], self.step if condition else 1
+        if low > step and (self._accepts(low - step) or not self.holds(ge(self.dim, low))):
+            yield f"{self.dim} < {low}"
+        if self._accepts(high + step) or not self.holds(le(self.dim, high)):
+            yield f"{self.dim} > {high}"
+
+    def _accepts(self, size: int) -> bool:
+        name, known = self.dim.name, self._analysis.symbols
+        if name is None:
+            return False
+        at = {n: s for n, s in {**self._around, name: size}.items() if n in known}
+        return not self._analysis._solved.violations_at(at)
+
+
+def _progression(dim: Dim, first: int, step: int) -> Cond:
+    return eq(dim % step, first % step)
+
+
+# ---------------------------------------------------------------------- divisions
+
+
+def _divided(analysis: Analysis) -> Iterator[tuple[Dim, str]]:
+    """Yield sizes that are rounded or resized, and sums of sizes that are, each with the reason."""
+    solved, found = analysis._solved, set[Dim]()
+    for dim, node in _rounded(analysis):
+        single = {of_atom(a) for mono, _ in dim.terms for a in mono if a.kind == "sym" and len(mono) == 1}
+        parts = [symbol(name) for name in sorted(dim.free)]
+        if len(single) == len(dim.terms) > 1:
+            parts.append(dim - dim.const)
+        for part in parts:
+            if part not in found and part.free <= solved.symbols.keys():
+                found.add(part)
+                yield part, f"{node} divides {part}"
+
+
+def _rounded(analysis: Analysis) -> Iterator[tuple[Dim, str]]:
+    """Yield expressions that are rounded or resized, and the nodes that do so."""
+    solved, seen = analysis._solved, set[Atom]()
+    producers = solved.walk.state.producers
+
+    def label(tensor: str) -> str:
+        node, prefix = producers.get(tensor, (None, ""))
+        return "" if node is None else f"{prefix}{node.label}"
+
+    places: list[tuple[Dim | Cond, str]] = [
+        (d, label(tensor)) for tensor, shape in solved.shapes.items() for d in shape
+    ]
+    places += [
+        (e.cond, e.node.label)
+        for e in solved.walk.state.log
+        if e.node is not None and e.role == "requirement"
+    ]
+    places += [(d, label(t)) for t, v in solved.values.items() for d in v.elems or () if isinstance(d, Dim)]
+    for expression, node_label in places:
+        for atom in atoms_of(expression):
+            if atom.kind == "//" and atom not in seen:
+                seen.add(atom)
+                if _rounds(*atom.args):
+                    yield atom.args[0], node_label
+    for tensor, (node, prefix) in producers.items():
+        rule = solved.lowered.rule(node, prefix)
+        if rule is not None and rule.reads and any(r in (NEW_SIZES, SCALES) for r in rule.reads.values()):
+            given, made = (
+                solved.shapes.get(n, ()) for n in (solved.lowered.full_name(node.inputs[0], prefix), tensor)
+            )
+            for old, new in zip(given, made, strict=False):
+                if old is not new:
+                    yield from ((d, label(tensor)) for d in (old, new) if d.terms)
+
+
+def _rounds(n: Dim, d: Dim) -> bool:
+    """Return True if a quotient has a remainder at some sample sizes."""
+    names = sorted(n.free | d.free)
+    for start in (2, 3, 5, 7, 11, 13):
+        at = {name: start + 6 * k for k, name in enumerate(names)}
+        over, under = n.evaluate(at), d.evaluate(at)
+        if over is None or not under or over % under:
+            return True
+    return False
+
+
+# ---------------------------------------------------------------------- writing
+
+
+def _limited(
+    made: onnx.ModelProto, limits: Seq[tuple[Dim, str]], sites: Mapping[str, Site]
+) -> onnx.ModelProto:
+    """Write a model that fails if one of these expressions is positive; a node is named after each condition."""
+    draft = Draft(read_model(made))
+    graph = draft.graph
+    read = {name for node in graph.nodes for name in node.reads()}
+    given = next((site.tensor for site in sites.values() if site.tensor in read), None)
+    if given is None:
+        return made  # no node reads an input
+    sizes = SizeNodes(draft, sites)
+    rank = next(len(v.type.tensor_type.shape.dim) for v in made.graph.input if v.name == given)
+    passed = draft.fresh(f"{given}_limited")
+    graph.rename(given, passed)
+    shape = sizes.node("Shape", [given], 1, f"{given}_shape")
+    for dim, text in limits:
+        if dim.atom is not None and dim.atom.kind == "pos" and sizes.opset < 12:  # Max takes no integers
+            size = 1 - dim.atom.args[0]
+            dim = 1 - floor_div(2 * size, size + 1)
+        node = graph.new_node("Reshape", [shape, sizes.size(dim + rank)], "limit")
+        node.name = draft.fresh_node(f"limit {text}")
+        sizes.nodes.append(node)
+        shape = node.outputs[0]
+    last = graph.new_node("Reshape", [given, shape], passed)
+    last.outputs = [passed]
+    graph.nodes = [*sizes.nodes, last, *graph.nodes]
+    limited = write(draft)
+    info = limited.graph.value_info.add()  # loaders cannot infer the rank of the passed-on input
+    info.CopyFrom(next(v for v in limited.graph.input if v.name == given))
+    info.name = passed
+    return limited
