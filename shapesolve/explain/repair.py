@@ -22,7 +22,8 @@ from ..expr import Cond, Dim, constant, eq, ge, parse_cond
 from ..lazy import cached_property
 from ..lower.fixpoint import lower_model
 from ..lower.records import Clash, Entry
-from ..lower.request import OtherShape
+from ..lower.request import OtherShape, Watch
+from ..lower.state import LoweringState
 from ..model import Node
 from ..propagate.constraint import Constraint
 from ..propagate.facts import Facts
@@ -76,11 +77,13 @@ class Repairs:
         """Return the best repairs of a failure, best first; empty if no edit removes it."""
         place = place_of(clash, self.lowered)
 
-        def mended(after: Lowered) -> bool:
-            broken = {place_of(c, after) for c in after.walk.state.clashes}
-            return broken <= self._known and all(node != place[0] for node, _ in broken)
+        def still_fails(state: LoweringState) -> bool:
+            broken = {place_in(c, state) for c in state.clashes}
+            return not broken <= self._known or any(node == place[0] for node, _ in broken)
 
-        return self._best(clash.node, clash.prefix, mended, by_itself=clash.entry is None)
+        return self._best(
+            clash.node, clash.prefix, still_fails, lambda after: True, by_itself=clash.entry is None
+        )
 
     def of_limit(self, entry: Entry, names: Iterable[str]) -> tuple[Repair, ...]:
         """Return the best repairs that remove a condition on these symbols.
@@ -94,7 +97,7 @@ class Repairs:
         }
 
         def mended(after: Lowered) -> bool:
-            if after.walk.state.clashes or not after.facts.substitution.keys().isdisjoint(names):
+            if not after.facts.substitution.keys().isdisjoint(names):
                 return False
             left = self._needs(after)
             return left <= self._asked and (not tied or not tied <= left)
@@ -106,13 +109,14 @@ class Repairs:
                 return int(edit.is_open)
             return 2 if edit.cost > 1 or edit.stored else 1 if self._is_known(edit) else None
 
-        found = self._best(entry.node, entry.prefix, mended, rank=rank)
+        found = self._best(entry.node, entry.prefix, lambda state: bool(state.clashes), mended, rank=rank)
         return tuple(r for r in found if r.derives or rank(r.edit) != 2 or not r.edit.stored)
 
     def _best(
         self,
         node: Node | None,
         prefix: str,
+        still_fails: Callable[[LoweringState], bool],
         mended: Callable[[Lowered], bool],
         *,
         by_itself: bool = False,
@@ -134,7 +138,7 @@ class Repairs:
             ):
                 break
             settled, after = next(
-                (pair for pair in self._tried(edit) if mended(pair[1])), (None, self.lowered)
+                (pair for pair in self._tried(edit, still_fails) if mended(pair[1])), (None, self.lowered)
             )
             if settled is None:
                 continue
@@ -164,18 +168,19 @@ class Repairs:
         """Return True if the budget for repairs of restrictions is used up for edits of this rank."""
         return (MAX_LOWERED - self._left) * (4 if place > 1 else 1) >= MAX_FOR_LIMITS
 
-    def _tried(self, edit: Edit) -> Iterator[tuple[Edit, Lowered]]:
-        """Return the edit with values for its symbolic numbers, and the model lowered with it.
+    def _tried(
+        self, edit: Edit, still_fails: Callable[[LoweringState], bool]
+    ) -> Iterator[tuple[Edit, Lowered]]:
+        """Return the edit with values for its symbolic numbers, and the model lowered with it, unless that still fails.
 
         If the constraints do not determine a weight's size, the sizes of its siblings are tried.
         """
-        after = self._lowered(edit)
-        settled = _settled(edit, after, self.lowered)
-        if settled is edit:
-            yield edit, after
-        else:
-            for one in self._as_siblings(edit) if settled is None else (settled,):
-                yield one, self._lowered(one)
+        after = self._lowered(edit, still_fails)
+        settled = None if after.walk.is_stopped else _settled(edit, after, self.lowered)
+        for one in self._as_siblings(edit) if settled is None else (settled,):
+            after = after if one is edit else self._lowered(one, still_fails)
+            if not after.walk.is_stopped and not still_fails(after.walk.state):
+                yield one, after
 
     def _as_siblings(self, edit: Edit) -> Iterator[Edit]:
         """Edits that give a weight the shape of similar weights, most frequent shape first.
@@ -196,9 +201,10 @@ class Repairs:
                     parts = (edit.text(dims[at]),)
                     yield replace(edit, parts=parts, stored={name: OtherShape(dims)})
 
-    def _lowered(self, edit: Edit) -> Lowered:
+    def _lowered(self, edit: Edit, stop: Callable[[LoweringState], bool]) -> Lowered:
         self._left -= len(self.lowered.model.graph.nodes)
-        return lower_model(edit.applied(self.lowered.model), self.request._replace(instead=edit.stored))
+        request = self.request._replace(instead=edit.stored)
+        return lower_model(edit.applied(self.lowered.model), request, Watch(stop=stop))
 
     @staticmethod
     def _needs(lowered: Lowered, node: Node | None = None) -> set[Cond]:
@@ -337,8 +343,13 @@ def _fitting(
 
 def place_of(clash: Clash, lowered: Lowered) -> Place:
     """Identity of a failure: node and reason, the same before and after an edit elsewhere."""
+    return place_in(clash, lowered.walk.state)
+
+
+def place_in(clash: Clash, state: LoweringState) -> Place:
+    """Identity of a failure in the state of a lowering."""
     label = clash.node.label if clash.node is not None else ""
-    why = clash.message if clash.entry is None else lowered.walk.state.log[clash.entry].why
+    why = clash.message if clash.entry is None else state.log[clash.entry].why
     return f"{clash.prefix}{label}", str(why)
 
 

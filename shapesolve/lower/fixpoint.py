@@ -38,6 +38,8 @@ def lower_model(read: Model, request: Request, watch: Watch | None = None) -> Lo
     names: dict[str, str] = {}
     for _ in range(MAX_ROUNDS):
         walk, facts, given = _walk(read, request, hints, names, watch)
+        if walk.is_stopped:
+            return Lowered(read, walk, given, facts)
         learned = {**walk.state.hints, **_ranks_of_inputs(walk, given)}
         if learned.keys() <= hints.keys() and walk.state.author == names:
             learned = {**hints, **_only_ranks(walk, read, request, hints, names)}

@@ -12,6 +12,7 @@ from ..model import Node
 from ..propagate import budget
 from .rule import Rules
 from .semantics import Semantics
+from .state import LoweringState
 from .types import Known
 from .values import Elem
 
@@ -26,10 +27,14 @@ Progress = Callable[[int, int], None]
 
 
 class Watch(NamedTuple):
-    """Functions that are called while a model is lowered."""
+    """Functions that are called while a model is lowered.
+
+    `stop` is asked after a node of the main graph that fails; True ends the lowering there.
+    """
 
     progress: Progress | None = None
     observe: Observer | None = None
+    stop: Callable[[LoweringState], bool] | None = None
 
 
 class OtherShape(NamedTuple):

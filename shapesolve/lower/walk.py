@@ -61,6 +61,9 @@ class Walk(Scopes):
         super().__init__(model, registry, facts, equal=equal, semantics=semantics)
         self.progress = None if watch is None else watch.progress
         self.observe = None if watch is None else watch.observe
+        self.stop = None if watch is None else watch.stop
+        #: True if `stop` ended the lowering
+        self.is_stopped = False
         self._depth = 0  # number of consecutive nodes whose integers are computed
 
     # ------------------------------------------------------------------ walking
@@ -73,6 +76,8 @@ class Walk(Scopes):
         scope.env.update(inputs)
         self.named_inputs = frozenset(inputs)
         self._lower_body(self.body(self.model.graph, scope))
+        if self.is_stopped:
+            return
         outputs = {name for name, _ in self.model.graph.outputs}
         stale = (
             e.node for e in self.state.log if e.role == "declared" and not e.prefix and e.node is not None
@@ -122,7 +127,12 @@ class Walk(Scopes):
         nodes, scope = body.nodes, body.scope
         total = len(nodes) if scope.parent is None else 0
         for i in range(body.at, len(nodes)):
+            if self.is_stopped:
+                break
+            clashes = len(self.state.clashes)
             call = self._lower(nodes[i], scope)
+            if self.stop is not None and total and len(self.state.clashes) > clashes:
+                self.is_stopped = self.stop(self.state)
             if total and self.progress is not None and not i % 64:
                 self.progress(i, total)
             if call is None and self.observe is not None:
