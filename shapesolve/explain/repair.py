@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 _TYING = ("==", "or")
 
 Place = tuple[str, str]
+#: whether an edit is of no use, given the state of its lowering and the conditions recorded since the last question
+_StillFails = Callable[[LoweringState, Iterable[Entry]], bool]
 _T = TypeVar("_T")
 
 
@@ -77,7 +79,7 @@ class Repairs:
         """Return the best repairs of a failure, best first; empty if no edit removes it."""
         place = place_of(clash, self.lowered)
 
-        def still_fails(state: LoweringState) -> bool:
+        def still_fails(state: LoweringState, new: Iterable[Entry]) -> bool:
             broken = {place_in(c, state) for c in state.clashes}
             return not broken <= self._known or any(node == place[0] for node, _ in broken)
 
@@ -109,14 +111,17 @@ class Repairs:
                 return int(edit.is_open)
             return 2 if edit.cost > 1 or edit.stored else 1 if self._is_known(edit) else None
 
-        found = self._best(entry.node, entry.prefix, lambda state: bool(state.clashes), mended, rank=rank)
+        def still_fails(state: LoweringState, new: Iterable[Entry]) -> bool:
+            return bool(state.clashes) or any(e.cond not in self._asked and _is_need(e) for e in new)
+
+        found = self._best(entry.node, entry.prefix, still_fails, mended, rank=rank)
         return tuple(r for r in found if r.derives or rank(r.edit) != 2 or not r.edit.stored)
 
     def _best(
         self,
         node: Node | None,
         prefix: str,
-        still_fails: Callable[[LoweringState], bool],
+        still_fails: _StillFails,
         mended: Callable[[Lowered], bool],
         *,
         by_itself: bool = False,
@@ -168,9 +173,7 @@ class Repairs:
         """Return True if the budget for repairs of restrictions is used up for edits of this rank."""
         return (MAX_LOWERED - self._left) * (4 if place > 1 else 1) >= MAX_FOR_LIMITS
 
-    def _tried(
-        self, edit: Edit, still_fails: Callable[[LoweringState], bool]
-    ) -> Iterator[tuple[Edit, Lowered]]:
+    def _tried(self, edit: Edit, still_fails: _StillFails) -> Iterator[tuple[Edit, Lowered]]:
         """Return the edit with values for its symbolic numbers, and the model lowered with it, unless that still fails.
 
         If the constraints do not determine a weight's size, the sizes of its siblings are tried.
@@ -179,7 +182,7 @@ class Repairs:
         settled = None if after.walk.is_stopped else _settled(edit, after, self.lowered)
         for one in self._as_siblings(edit) if settled is None else (settled,):
             after = after if one is edit else self._lowered(one, still_fails)
-            if not after.walk.is_stopped and not still_fails(after.walk.state):
+            if not after.walk.is_stopped and not still_fails(after.walk.state, ()):
                 yield one, after
 
     def _as_siblings(self, edit: Edit) -> Iterator[Edit]:
@@ -201,23 +204,30 @@ class Repairs:
                     parts = (edit.text(dims[at]),)
                     yield replace(edit, parts=parts, stored={name: OtherShape(dims)})
 
-    def _lowered(self, edit: Edit, stop: Callable[[LoweringState], bool]) -> Lowered:
+    def _lowered(self, edit: Edit, still_fails: _StillFails) -> Lowered:
         self._left -= len(self.lowered.model.graph.nodes)
         request = self.request._replace(instead=edit.stored)
+        seen, is_settled = 0, _is_settled(edit)
+
+        def stop(state: LoweringState) -> bool:
+            nonlocal seen
+            new = state.log[seen:] if is_settled else ()
+            seen = len(state.log)
+            return still_fails(state, new)
+
         return lower_model(edit.applied(self.lowered.model), request, Watch(stop=stop))
 
     @staticmethod
     def _needs(lowered: Lowered, node: Node | None = None) -> set[Cond]:
         """Equations on sizes that the nodes (or one node) require and that some small sizes break."""
-        found: set[Cond] = set()
-        for e in lowered.walk.state.log:
-            if node is not None and (e.node is None or e.prefix or e.node.label != node.label):
-                continue
-            if e.role == "requirement" and e.cond.kind in _TYING and e.cond.free and e.guard.is_true:
-                free = e.cond.free
-                if any(e.cond.evaluate(dict.fromkeys(free, n)) is False for n in (1, 2, 3, 5, 8)):
-                    found.add(e.cond)
-        return found
+        label = None if node is None else node.label
+        log = lowered.walk.state.log
+        return {
+            e.cond
+            for e in log
+            if label is None or (e.node is not None and not e.prefix and e.node.label == label)
+            if _is_need(e)
+        }
 
     def _place(self, edit: Edit) -> int:
         """Priority of an edit: 0 if it makes the model more uniform, 1 if less, 2 for a new node."""
@@ -307,6 +317,21 @@ class Repairs:
         """Failures that occur without any assumption."""
         bare = lower_model(self.lowered.model, self.request._replace(granted=False))
         return {place_of(c, bare) for c in bare.walk.state.clashes}
+
+
+def _is_need(e: Entry) -> bool:
+    """Return True for a node's equation on sizes that some small sizes break."""
+    if e.role != "requirement" or e.cond.kind not in _TYING or not e.guard.is_true:
+        return False
+    return any(
+        e.cond.evaluate(dict.fromkeys(e.cond.free, n)) is False for n in (1, 2, 3, 5, 8) if e.cond.free
+    )
+
+
+def _is_settled(edit: Edit) -> bool:
+    """Return True if all numbers of an edit have values."""
+    held = [now.dims if isinstance(now, OtherShape) else now for now in edit.stored.values()]
+    return not edit.computed and all(None not in now for now in held)
 
 
 def _contradicted(lowered: Lowered) -> set[object]:

@@ -29,7 +29,7 @@ Progress = Callable[[int, int], None]
 class Watch(NamedTuple):
     """Functions that are called while a model is lowered.
 
-    `stop` is asked after a node of the main graph that fails; True ends the lowering there.
+    `stop` is asked after a node of the main graph that fails or requires something; True ends the lowering there.
     """
 
     progress: Progress | None = None

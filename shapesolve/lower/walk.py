@@ -129,9 +129,9 @@ class Walk(Scopes):
         for i in range(body.at, len(nodes)):
             if self.is_stopped:
                 break
-            clashes = len(self.state.clashes)
+            said = len(self.state.log) + len(self.state.clashes)
             call = self._lower(nodes[i], scope)
-            if self.stop is not None and total and len(self.state.clashes) > clashes:
+            if self.stop is not None and total and len(self.state.log) + len(self.state.clashes) > said:
                 self.is_stopped = self.stop(self.state)
             if total and self.progress is not None and not i % 64:
                 self.progress(i, total)
