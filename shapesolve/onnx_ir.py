@@ -45,7 +45,7 @@ def infer_symbolic_shapes(
     """
     analysis, _ = _infer(model, policy, options)
     if warn_on_missing:
-        for note in analysis._solved.walk.state.notes:
+        for note in analysis._solved.lowered.notes:
             if note.kind == "unknown-op":
                 warnings.warn(note.message, stacklevel=2)
     return model

@@ -219,6 +219,17 @@ def test_no_circle_of_imports_leaves_a_room_or_has_many_files() -> None:
         assert len(circle) <= MOST_IN_A_CIRCLE, sorted(circle)
 
 
+#: files that go on with a lowering, besides the rooms that lower
+GOES_ON = {"dynamic/free_state.py", "explain/given.py", "explain/repair.py"}
+
+
+def test_what_was_lowered_is_read_through_lowered() -> None:
+    for file in PACKAGE.rglob("*.py"):
+        name = file.relative_to(PACKAGE).as_posix()
+        if name.partition("/")[0] not in ("lower", "operators", "system") and name not in GOES_ON:
+            assert "walk.state" not in file.read_text("utf-8"), name
+
+
 def test_circles_are_found() -> None:
     sources = {
         "a.x": "from .y import f",

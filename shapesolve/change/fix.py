@@ -88,7 +88,7 @@ def _refuse_broken(analysis: Analysis, sizes: Mapping[str, int]) -> None:
         raise ValueError(
             f"no input of the model has a dim named {unknown!r}{meant(unknown, analysis.symbols)}"
         )
-    if analysis._solved.walk.state.clashes:
+    if analysis._solved.lowered.clashes:
         conflict = next(iter(analysis.conflicts), None)
         text = "" if conflict is None else f": {conflict.message}"
         raise Refused(f"no size makes this model run{text}")
@@ -107,7 +107,7 @@ def _refusal(broken: Violation, sizes: Mapping[str, int]) -> Refused:
 def _without_rest(free: Analysis, bound: Analysis, sizes: Mapping[str, int]) -> Refused:
     """The refusal for sizes that fail regardless of the free ones."""
     conflict = next(iter(bound.conflicts), None)
-    text = bound._solved.walk.state.clashes[0].message if conflict is None else conflict.message
+    text = bound._solved.lowered.clashes[0].message if conflict is None else conflict.message
     stated = () if conflict is None else conflict.stated
     broken = next((t.text for t in free.contract if t.cond.evaluate(sizes) is False), "")
     node = conflict.nodes[0] if conflict is not None and conflict.nodes else ""

@@ -102,7 +102,7 @@ def simplified_draft(
     keep = tuple(keep)
     _check(keep, nodes)
     reasons: dict[int, str] = {}
-    doubtful = any(entry.role == "assumption" for entry in analysis._solved.walk.state.log)
+    doubtful = any(entry.role == "assumption" for entry in analysis._solved.lowered.log)
     if not analysis._solved.stuck and not doubtful:  # from a contradiction everything follows
         sweeps = Sweeps(analysis, draft, keep)
         sweeps.run()

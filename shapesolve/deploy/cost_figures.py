@@ -105,7 +105,7 @@ class Figures:
 
     def missing(self, sizes: Mapping[str, int]) -> str:
         """Return the names without a size as a string, with explanations of data-dependent ones."""
-        reasons = self.analysis._solved.walk.state.reasons
+        reasons = self.analysis._solved.lowered.reasons
         left = sorted(self.free - self.known(sizes).keys())
         return ", ".join(f"{n} ({reasons[n]})" if n in reasons else n for n in left)
 

@@ -133,7 +133,7 @@ def left_out(cost: Figures) -> list[str]:
     if cost.unmeasured:
         more = f" and {len(cost.unmeasured) - 5} more" if len(cost.unmeasured) > 5 else ""
         lines.append(f"unknown size in bytes: {', '.join(cost.unmeasured[:5])}{more}")
-    reasons = cost.analysis._solved.walk.state.reasons
+    reasons = cost.analysis._solved.lowered.reasons
     lines += [f"{n} depends on data: {reasons[n]}" for n in sorted(cost.free) if n in reasons]
     return [*lines, *cost.remarks]
 

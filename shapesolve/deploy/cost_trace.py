@@ -71,6 +71,7 @@ class CostTracer:
 
     def __init__(self, analysis: Analysis) -> None:
         self.analysis, self.walk, self.interner = analysis, analysis._solved.walk, Interner()
+        self.lowered = analysis._solved.lowered
         self.uncounted: dict[str, str] = {}  # operator, by full name of the node
         self.unmeasured: dict[str, None] = {}  # tensors of unknown size in bytes
         self.remarks: dict[str, None] = {}
@@ -174,7 +175,7 @@ class CostTracer:
 
     def _branches(self, op: Op, inner: str) -> BodyCost:
         """Return the cost of an If: the larger figures of its branches."""
-        lowered = [(n, g) for n, g in op.node.subgraphs if f"{inner}{n}/" in self.walk.state.opsets]
+        lowered = [(n, g) for n, g in op.node.subgraphs if f"{inner}{n}/" in self.lowered.opsets]
         found = [self.graph(g, f"{inner}{n}/", op.attrs, own_inputs=False) for n, g in lowered]
         works = [b.work for b in found if b.work is not None]
         if not works:
@@ -187,7 +188,7 @@ class CostTracer:
 
     def _repeated(self, op: Op, prefix: str, body: BodyCost) -> BodyCost:
         """Return the cost of a loop: its body times the iteration count; the state is held twice."""
-        trips, outside = self.walk.state.trips.get(f"{prefix}{op.node.label}"), self._names(op, prefix)
+        trips, outside = self.lowered.trips.get(f"{prefix}{op.node.label}"), self._names(op, prefix)
         work = body.work
         if trips is None or work is None or not (work.macs.free | work.other.free) <= outside:
             work = None
@@ -215,15 +216,11 @@ class CostTracer:
 
     def _known(self, name: str, prefix: str) -> Known | None:
         """Return the known value of a tensor by its name in a scope."""
-        full = self.walk.full_name(name, prefix) if name else ""
-        while full not in self.walk.state.tensors and prefix + name in self.walk.state.aliases:
-            name, prefix = self.walk.state.aliases[prefix + name]
-            full = self.walk.full_name(name, prefix) if name else ""
-        return self._tensor(full)
+        return self._tensor(self.lowered.outer(self.lowered.full_name(name, prefix))) if name else None
 
     def _tensor(self, full: str) -> Known | None:
         """Return the known value of a tensor, with its shape in canonical form."""
-        known = self.walk.state.tensors.get(full)
+        known = self.lowered.tensors.get(full)
         known = None if known is None else self.walk.current(known)
         if not isinstance(known, Tensor) or full not in self.analysis.shapes:
             return known
@@ -231,7 +228,7 @@ class CostTracer:
         return self.interner.tensor(known.dtype, shape, known.value)
 
     def _op(self, node: Node, prefix: str, attrs: Attributes) -> Op:
-        opsets = self.walk.state.opsets.get(prefix, self.walk.model.opsets)
+        opsets = self.lowered.opsets.get(prefix, self.walk.model.opsets)
         inputs = tuple(self._known(name, prefix) for name in node.inputs)
         return Op(
             self.walk, node, inputs, opsets.get(node.domain, 1), attrs, self.walk.operators.rule(node, opsets)

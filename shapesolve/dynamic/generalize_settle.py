@@ -68,7 +68,7 @@ class Settler:
             o.name: solved.facts.dim(analysis.shapes[f"{OPEN}_in_{k // OPEN_AXES}"][k % OPEN_AXES])
             for k, o in enumerate(opens)
         }
-        log = [e.cond for e in solved.walk.state.log if e.role == "requirement" and e.guard.is_true]
+        log = [e.cond for e in solved.lowered.log if e.role == "requirement" and e.guard.is_true]
         self._conds = [c for c in dict.fromkeys(log) if c.kind in ("==", "or")]
         #: what those symbols turn out to be, and all symbols
         self._roots: dict[str, Dim] = {}

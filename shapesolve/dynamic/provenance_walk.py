@@ -260,7 +260,7 @@ def trace(analysis: Analysis, symbols: Seq[str]) -> Provenance:
     def look(name: str) -> Known | None:
         if name in analysis.shapes:
             return Tensor(analysis.dtypes.get(name, 0), analysis.shapes[name], analysis.values.get(name))
-        return walk.state.tensors.get(name)
+        return analysis._solved.lowered.tensors.get(name)
 
     found = Provenance(symbols, walk, look, lambda element: getattr(element, "free", names) <= names)
     for node in analysis.model.graph.nodes:

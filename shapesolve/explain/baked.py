@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -107,32 +107,18 @@ class Baked:
     def _stated(self) -> dict[tuple[int, str], list[Entry]]:
         """The requirements of each node."""
         found: dict[tuple[int, str], list[Entry]] = {}
-        for entry in self.lowered.walk.state.log:
+        for entry in self.lowered.log:
             if entry.role == "requirement" and entry.node is not None:
                 found.setdefault((id(entry.node), entry.prefix), []).append(entry)
         return found
 
     def _fed(self, tensor: str) -> Iterator[str]:
         """Stored tensors from which a tensor's elements are computed and that hold a possible size."""
-        waiting, seen = [tensor], {tensor}
-        while waiting and len(seen) < MAX_CONE:
-            name = waiting.pop(0)
-            made = self.lowered.walk.state.producers.get(name)
+        for name in islice(self.lowered.behind(tensor), MAX_CONE):
             value = self.lowered.values.get(name)
-            if self.lowered.is_stored(name):
-                held = () if value is None else value.elems or ()
-                if any(whole(e) not in IDLE for e in held):
-                    yield name
-                continue
-            rule = None if made is None else self.lowered.rule(*made)
-            if made is not None and rule is not None and not rule.sizes:
-                names = [self.lowered.full_name(n, made[1]) for n in made[0].inputs if n]
-            elif name in self.lowered.walk.state.aliases:
-                names = [self.lowered.full_name(*self.lowered.walk.state.aliases[name])]
-            else:
-                continue
-            waiting += [n for n in names if n not in seen]
-            seen.update(names)
+            held = () if value is None else value.elems or ()
+            if self.lowered.is_stored(name) and any(whole(e) not in IDLE for e in held):
+                yield name
 
     def _behind(self, entry: Entry) -> Stored | None:
         if entry.node is None:

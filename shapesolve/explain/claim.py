@@ -24,7 +24,7 @@ _COMPARISON = re.compile(r"([^<>=!]+)(==|!=|<=|>=|<|>)([^<>=!]+)")
 
 def no_tensor(name: str, lowered: Lowered) -> str:
     """Message: the model has no tensor of this name, with similar names or the names of its outputs."""
-    names = list(lowered.walk.state.tensors)
+    names = list(lowered.tensors)
     close = [n for n in names if name and name in n]
     if close:
         return f"the model has no tensor {name!r}; did you mean {' or '.join(close[:MAX_MEANT])}?"
@@ -48,7 +48,7 @@ def unknown_names(names: AbstractSet[str], lowered: Lowered) -> list[str]:
 
 def no_dim(name: str, lowered: Lowered) -> str:
     """Message: no dim has this name, with similar names."""
-    names = {n for n in known_names(lowered) if n not in lowered.walk.state.reasons}
+    names = {n for n in known_names(lowered) if n not in lowered.reasons}
     return f"no dim of the model is called {name!r}{meant(name, names)}"
 
 
@@ -61,7 +61,7 @@ def resolve_references(
     """
     if len(text) > MAX_LENGTH:
         raise DimSyntaxError(f"a claim may have {MAX_LENGTH} characters, this has {len(text)}")
-    table: dict[str, Dim] = {**lowered.walk.state.made, **lowered.symbols}
+    table: dict[str, Dim] = {**lowered.generated, **lowered.symbols}
     for shape in lowered.shapes.values():
         for d in shape:
             if d.name is not None:
@@ -90,9 +90,7 @@ def _named(written: str, lowered: Lowered) -> str:
         *(m.start() for m in re.finditer("/", written)),
     ]
     ends = (written[i:] for i in sorted(set(cuts)))
-    return next(
-        (end for end in ends if end in lowered.dtypes or end in lowered.walk.state.tensors), _word(written)
-    )
+    return next((end for end in ends if end in lowered.dtypes or end in lowered.tensors), _word(written))
 
 
 def _word(written: str) -> str:
@@ -112,7 +110,7 @@ def compared(claim: str, table: Mapping[str, Dim]) -> tuple[Dim, str, Dim] | Non
 def read_dim(text: str | Dim, lowered: Lowered) -> Dim:
     """Parses a dim over dim names and dims of tensors. Raises `ValueError` for a name that the model does not have."""
     dim = (
-        text.subs(lowered.walk.state.made)
+        text.subs(lowered.generated)
         if isinstance(text, Dim)
         else parse_dim(*resolve_references(text, lowered))
     )

@@ -100,7 +100,7 @@ def find_conflicts(
     repairs = None if request is None else Repairs(lowered, request)
     mended: set[Place] = set()
     found: dict[tuple[Constraint, ...] | str, Conflict] = {}
-    for clash in lowered.walk.state.clashes[:MAX_CONFLICTS]:
+    for clash in lowered.clashes[:MAX_CONFLICTS]:
         conflict = (_invalid if clash.entry is None else _contradiction)(lowered, clash, finder, repairs)
         stated = any(c.role == "user" for c in conflict.stated)
         if repairs is not None and not stated and place_of(clash, lowered) not in mended:
@@ -118,7 +118,7 @@ def stopping_first(
     An earlier node may allow only tiny sizes, and a later node contradicts those.
     """
     first = found[0]
-    stated = any(entry.role == "user" for entry in lowered.walk.state.log)
+    stated = any(entry.role == "user" for entry in lowered.log)
     if stated or not lowered.symbols or first.finding.code != "SS201":
         return found
     finding = first_failure(lowered, at)
@@ -139,15 +139,13 @@ def _repaired(conflict: Conflict, repairs: tuple[Repair, ...]) -> Conflict:
 
 def is_after_emptiness(lowered: Lowered, request: Request) -> bool:
     """Return True if a node before the first conflict already restricts the model to empty inputs."""
-    clash = lowered.walk.state.clashes[0]
+    clash = lowered.clashes[0]
     if request.bind or request.assume or request.filled or clash.entry is None:
         return False
     facts = Facts()
     for size in lowered.symbols.values():
         facts.assume(ge(size, 1), 0)
-    needed = (
-        e.cond for e in lowered.walk.state.log[: clash.entry] if e.role == "requirement" and e.guard.is_true
-    )
+    needed = (e.cond for e in lowered.log[: clash.entry] if e.role == "requirement" and e.guard.is_true)
     return any(cond.free and facts.cond(cond).is_false for cond in needed)
 
 
@@ -157,7 +155,7 @@ def find_contradiction(lowered: Lowered, numbers: Iterable[int]) -> Conflict:
     candidates = sorted(set(numbers))
     cores = minimal_cores(lowered.constraints, candidates, 1)
     core = cores[0] if cores else tuple(candidates)
-    entry = lowered.walk.state.log[core[-1]]
+    entry = lowered.log[core[-1]]
     clash = Clash(core[-1], entry.why, entry.node, entry.prefix, frozenset(core))
     return _contradiction(lowered, clash, None)
 
@@ -201,7 +199,7 @@ def _contradiction(
     if all(c.role not in ("user", "assumption") for c in core):
         core = (*_granted(trials, clash), *core)
     meeting = clash.entry if clash.entry in indices else indices[-1]
-    last, entry = constraints[meeting], lowered.walk.state.log[meeting]
+    last, entry = constraints[meeting], lowered.log[meeting]
     steps, nodes = _steps_and_nodes(lowered, indices, meeting)
     stated = [str(c.cond) for c in core if c.role == "user"]
     title = _assumptions_title(stated, core) or title_of(entry, lowered)
@@ -215,7 +213,7 @@ def _contradiction(
         steps,
         _notes(lowered, core, entry),
     )
-    behind = map(lowered.walk.state.log.__getitem__, (*indices, *candidates))
+    behind = map(lowered.log.__getitem__, (*indices, *candidates))
     places = frozenset((id(e.node), e.prefix, e.why) for e in behind)
     find = None if finder is None else partial(finder.of_contradiction, places)
     return Conflict(core, _message(finding, last), nodes, finding, find)
@@ -231,7 +229,7 @@ def _behind(lowered: Lowered, indices: Iterable[int]) -> tuple[int, ...]:
 
     A condition that was read through the facts (``64 == 48``) does not name the symbol any more whose size they decided.
     """
-    entries = map(lowered.walk.state.log.__getitem__, indices)
+    entries = map(lowered.log.__getitem__, indices)
     sites = [s for e in entries if not e.cond.free for s in sites_of(e, lowered)]
     return _learned(lowered, sites, SiteTracer(lowered))
 
@@ -290,7 +288,7 @@ def _is_of_filled(constraint: Constraint) -> bool:
 
 def _never(lowered: Lowered) -> str:
     """Sentence: no input size runs, or none with the user's conditions."""
-    return _NOT_SO if any(entry.role == "user" for entry in lowered.walk.state.log) else _NEVER
+    return _NOT_SO if any(entry.role == "user" for entry in lowered.log) else _NEVER
 
 
 def _steps_and_nodes(
@@ -301,7 +299,7 @@ def _steps_and_nodes(
     steps: dict[str, Step] = {}
     nodes: dict[str, None] = {}
     for index in sorted(indices, key=lambda i: (i == meeting, i)):
-        constraint, entry = lowered.constraints[index], lowered.walk.state.log[index]
+        constraint, entry = lowered.constraints[index], lowered.log[index]
         for site in sites_of(entry, lowered):
             links = tracer.links(site)
             declared = declared_dim(links[-1], lowered) if links and index != meeting else None
@@ -318,7 +316,7 @@ def _steps_and_nodes(
         if constraint.origin.node:
             nodes[constraint.origin.node] = None
     last = lowered.constraints[meeting]
-    text = need_text(last, lowered.walk.state.log[meeting], lowered)
+    text = need_text(last, lowered.log[meeting], lowered)
     kept = [s for s in steps.values() if s.text != text]
     if len(kept) > MAX_SHOWN_STEPS:
         left = len(kept) - MAX_SHOWN_STEPS

@@ -74,7 +74,7 @@ def title(analysis: Solved, stale: StaleShape) -> str:
 
 def contradictions(analysis: Solved) -> list[str]:
     """Messages on declared element types and shapes that are wrong at all sizes."""
-    return [note.message for note in analysis.walk.state.notes if note.kind in ("declared", "type")]
+    return [note.message for note in analysis.lowered.notes if note.kind in ("declared", "type")]
 
 
 def disagreements(analysis: Solved) -> list[str]:

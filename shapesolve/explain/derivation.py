@@ -104,21 +104,21 @@ def explain(lowered: Lowered, tensor: str, axis: int | None = None, depth: int |
         KeyError: the model has no such tensor.
         ValueError: it has no such axis.
     """
-    if tensor not in lowered.walk.state.tensors:
+    if tensor not in lowered.tensors:
         raise KeyError(no_tensor(tensor, lowered))
     shape = lowered.shapes.get(tensor)
     rank = len(shape) if shape is not None else 0
     if axis is not None and not -rank <= axis < rank:
         raise ValueError(f"{tensor} {shape if shape is not None else 'of unknown rank'} has no axis {axis}")
     tracer = Tracer(lowered)
-    order = {name: i for i, name in enumerate(lowered.walk.state.producers)}
+    order = {name: i for i, name in enumerate(lowered.producers)}
     wanted = range(rank) if axis is None else (axis % rank,)
     axes = (
         tuple(_axis(tracer, tensor, shape[k], k, order, depth) for k in wanted) if shape is not None else ()
     )
     links = tracer.chain(tensor, None if axis is None else axis % rank, to_inputs=True)
     if not links:
-        made = lowered.walk.state.producers.get(tensor)
+        made = lowered.producers.get(tensor)
         if made is None:
             kind = "input" if tensor in lowered.inputs else "initializer"
             return Derivation(tensor, shape, (Source(kind, tensor, shape),), (), axes)

@@ -152,7 +152,7 @@ def _dead_branches(analysis: Solved) -> Iterator[Finding]:
     """Yield nodes that cannot run in a branch or a loop body: the model runs only if they are not reached."""
     tracer = SiteTracer(analysis.lowered)
     reported = {node for conflict in analysis.conflicts for node in conflict.nodes}
-    for number, entry in enumerate(analysis.walk.state.log):
+    for number, entry in enumerate(analysis.lowered.log):
         if entry.guard.is_true or not entry.cond.is_false or entry.role != "requirement":
             continue
         origin = analysis.stated[number].origin
@@ -182,7 +182,7 @@ def _dead_branches(analysis: Solved) -> Iterator[Finding]:
 def _notes(analysis: Solved) -> Iterator[Finding]:
     suggested: dict[tuple[str, str], str] = {}
     trials = iter(range(MAX_FOR_LIMITS // max(len(analysis.model.graph.nodes), 1)))
-    for note in analysis.walk.state.notes:
+    for note in analysis.lowered.notes:
         label = f"{note.prefix}{note.node.label}" if note.node else ""
         op_type = note.node.op_type if note.node else ""
         code = _NOTE_CODES.get(note.kind)
@@ -208,13 +208,12 @@ def _stale_shapes(analysis: Solved) -> Iterator[Finding]:
 @finds()
 def _unranked(analysis: Solved) -> Iterator[Finding]:
     """Findings for tensors of unknown rank, at the first one without another explanation."""
-    walk = analysis.walk
     explained = {
-        f"{note.prefix}{note.node.label}" for note in walk.state.notes if note.node is not None
-    } | walk.state.failed
+        f"{note.prefix}{note.node.label}" for note in analysis.lowered.notes if note.node is not None
+    } | analysis.lowered.failed
     explained.update(label for conflict in analysis.conflicts for label in conflict.nodes)
     for name in (n for n, begins in analysis.lowered.unranked.items() if begins):
-        node, prefix = walk.state.producers.get(name, (None, ""))
+        node, prefix = analysis.lowered.producers.get(name, (None, ""))
         if node is None:
             if name in analysis.inputs:
                 yield Finding(
@@ -288,7 +287,7 @@ def _undecided(analysis: Solved) -> Iterator[Finding]:
             continue
         if (own.node, term.cond.free) not in reported:
             groups.setdefault((own.node, own.op_type, own.rule), []).append(term)
-    reasons = analysis.walk.state.reasons
+    reasons = analysis.lowered.reasons
     for (node, op_type, rule), terms in groups.items():
         needed = quoted_conditions([term.text for term in terms])
         named = dict.fromkeys(f"{n}: {reasons[n]}" for t in terms for n in t.symbols if n in reasons)
@@ -356,11 +355,11 @@ def _of_the_model(found: Iterable[Finding], analysis: Solved) -> Iterator[Findin
 
 @finds(SS301=("warning", "ambiguous broadcast"))
 def _ambiguities(analysis: Solved) -> Iterator[Finding]:
-    opens = {f"{o.prefix}{o.node.label}": o for o in reversed(analysis.walk.state.opens)}
+    opens = {f"{o.prefix}{o.node.label}": o for o in reversed(analysis.lowered.opens)}
     behind = _behind_unknown(analysis)
     for a in analysis.ambiguities:
         left, right = a.pair
-        if a.sites[0] in behind or not analysis.walk.state.poisoned.isdisjoint(left.free | right.free):
+        if a.sites[0] in behind or not analysis.lowered.poisoned.isdisjoint(left.free | right.free):
             continue  # caused by a node that cannot run
         first, usual = a.sites[0], analysis.usually(eq(left, right))
         rows = operand_rows(sides_of(opens[first], analysis.lowered), analysis.lowered)

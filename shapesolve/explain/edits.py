@@ -9,7 +9,6 @@ number is not guessed: it becomes a symbol, and the constraints of the lowered m
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
@@ -101,16 +100,10 @@ def edits(node: Node, lowered: Lowered, *, by_itself: bool = False) -> Iterator[
 
 def _cone(node: Node, lowered: Lowered) -> Iterator[Node]:
     """Yield the nodes from which a node's inputs are computed, nearest first."""
-    waiting, seen = deque(node.inputs), set(node.inputs)
-    while waiting:
-        made = lowered.walk.state.producers.get(waiting.popleft())
-        if made is None or made[1] or made[0].is_constant:
-            continue
-        yield made[0]
-        for name in made[0].inputs:
-            if name and name not in seen:
-                seen.add(name)
-                waiting.append(name)
+    for name in lowered.behind(*filter(None, node.inputs), sizes=True):
+        made, prefix = lowered.producers.get(name, (None, ""))
+        if made is not None and not prefix and not made.is_constant:
+            yield made
 
 
 def _at_node(node: Node, lowered: Lowered, types: Sequence[int]) -> Iterator[Edit]:

@@ -68,7 +68,7 @@ def first_failure(lowered: Lowered, at: Callable[[Mapping[str, int]], Lowered]) 
 
 def first_clash(lowered: Lowered) -> Clash | None:
     """Return the first failure of a node; None if no node is known to fail."""
-    return next((clash for clash in lowered.walk.state.clashes[:1] if clash.node is not None), None)
+    return next((clash for clash in lowered.clashes[:1] if clash.node is not None), None)
 
 
 def label_of(clash: Clash) -> str:
@@ -97,7 +97,7 @@ class Failure:
     def of(cls, clash: Clash, lowered: Lowered, sizes: Mapping[str, int]) -> Failure:
         """Return the node of a failure."""
         assert clash.node is not None
-        entry = None if clash.entry is None else lowered.walk.state.log[clash.entry]
+        entry = None if clash.entry is None else lowered.log[clash.entry]
         return cls(lowered, clash.node, clash.prefix, sizes, entry, clash.message)
 
     @property
@@ -141,11 +141,11 @@ class Failure:
 
     def emptied(self) -> Iterator[str]:
         """A sentence on the first node that makes an empty tensor of tensors with elements, if this node reads one."""
-        state, zero = self.lowered.walk.state, constant(0)
+        zero = constant(0)
         read = (given_shape(name, self.lowered, self.sizes) for name in self.node.inputs)
         if 0 in self.sizes.values() or not any(zero in (shape or ()) for shape in read):
             return
-        for tensor, (node, prefix) in state.producers.items():
+        for tensor, (node, prefix) in self.lowered.producers.items():
             made = given_shape(tensor, self.lowered, self.sizes) or ()
             sites = input_sites(node, prefix, self.lowered)
             given = [s.tensor for s in sites if not s.data]
@@ -273,7 +273,7 @@ def expectation(side: Side, entry: Entry, lowered: Lowered) -> str:
 
 def given_shape(tensor: str, lowered: Lowered, sizes: Mapping[str, int]) -> Sequence[Dim] | None:
     """Return the shape of a tensor at these sizes as its node made it, before any condition on it was used."""
-    made = lowered.walk.state.tensors.get(tensor)
+    made = lowered.tensors.get(tensor)
     known = made.shape if isinstance(made, Tensor) else None
     shape = lowered.shapes.get(tensor) if known is None else known
     try:

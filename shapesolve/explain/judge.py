@@ -54,7 +54,7 @@ class Claim:
         return self._read(other, there) if self._generated <= there.keys() else None
 
     def _read(self, a: Solved, there: Mapping[str, Dim]) -> tuple[Cond, Sides | None]:
-        claim, names = self.claim, {**a.walk.state.made, **there}
+        claim, names = self.claim, {**a.lowered.generated, **there}
         if isinstance(claim, Cond):
             return claim.subs(names), None
         if isinstance(claim, tuple):
@@ -239,7 +239,7 @@ def _refuted_at(a: Solved, claim: Claim, sizes: Mapping[str, int]) -> Proof | No
 
 def _not_accepted(a: Solved, claim: Claim, proof: Refuted) -> str:
     """Message: the model accepts no tried counterexample; names the generated symbols that decide it."""
-    made = [n for n in proof.counterexample if n in a.walk.state.reasons]
+    made = [n for n in proof.counterexample if n in a.lowered.reasons]
     names = [n for n in made if n in claim.cond.free] or made[:MAX_LISTED]
     reason = "no counterexample was found that the model accepts"
     return f"{reason}; {_undecided(names, a)}" if names else reason
@@ -247,6 +247,6 @@ def _not_accepted(a: Solved, claim: Claim, proof: Refuted) -> str:
 
 def _undecided(names: Iterable[str], a: Solved) -> str:
     """Message: the answer depends on these data-dependent symbols, with their definitions."""
-    named = [f"{n} ({a.walk.state.reasons[n]})" if n in a.walk.state.reasons else n for n in sorted(names)]
+    named = [f"{n} ({a.lowered.reasons[n]})" if n in a.lowered.reasons else n for n in sorted(names)]
     verb = "decide" if len(named) > 1 else "decides"
     return f"{' and '.join(named) or 'data'} {verb}, which does not follow from the input sizes"

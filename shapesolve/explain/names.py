@@ -36,7 +36,7 @@ def shape_text(shape: Shape | None, unknown: Set[str] = frozenset()) -> str:
 
 def unknown_operators(lowered: Lowered) -> dict[str, str]:
     """Tensors of the main graph that depend on an operator without a rule, each with that operator's name."""
-    made = {id(note.node): note.node for note in lowered.walk.state.notes if note.kind == "unknown-op"}
+    made = {id(note.node): note.node for note in lowered.notes if note.kind == "unknown-op"}
     found: dict[str, str] = {}
     for node in lowered.model.graph.nodes if made else ():
         own = made.get(id(node))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from ..expr import Cond, Dim
@@ -113,7 +114,7 @@ class SiteTracer(Tracer):
     def labels(self, site: Site) -> tuple[str, ...]:
         """Nodes between the site and the inputs, nearest first."""
         found = dict.fromkeys(self.nodes(self.links(site, to_inputs=True)))
-        made = self.walk.state.producers.get(site.tensor)
+        made = self.lowered.producers.get(site.tensor)
         if made is not None:
             found[f"{made[1]}{made[0].label}"] = None
             if site.data and (
@@ -124,14 +125,14 @@ class SiteTracer(Tracer):
 
     def rank_makers(self, site: Site) -> tuple[str, ...]:
         """Nodes that computed the shape argument which determines the rank of a tensor."""
-        made = self.walk.state.producers.get(site.tensor)
+        made = self.lowered.producers.get(site.tensor)
         while made is not None:
             node, prefix = made
             data = [s for s in input_sites(node, prefix, self.lowered) if s.data]
             if data:
                 labels = [f"{prefix}{node.label}", *(n for s in data for n in self._feeding(s.tensor))]
                 return tuple(dict.fromkeys(labels))
-            made = self.walk.state.producers.get(
+            made = self.lowered.producers.get(
                 self.lowered.full_name(next(filter(None, node.inputs), ""), prefix)
             )
         return ()
@@ -156,7 +157,7 @@ class SiteTracer(Tracer):
     @cached_property
     def scopes(self) -> dict[str, tuple[Node, str]]:
         """For each node label, the node and its scope."""
-        return {f"{at}{node.label}": (node, at) for node, at in self.walk.state.producers.values()}
+        return {f"{at}{node.label}": (node, at) for node, at in self.lowered.producers.values()}
 
     def behind(self, entry: Entry) -> tuple[str, ...]:
         """Return the nodes that compute the sites of a condition.
@@ -168,17 +169,6 @@ class SiteTracer(Tracer):
         return tuple(dict.fromkeys((*self.owners(entry.prefix), *labels)))
 
     def _feeding(self, tensor: str) -> list[str]:
-        labels: dict[str, None] = {}
-        stack, seen = [tensor], {tensor}
-        while stack and len(labels) < MAX_LINKS:
-            made = self.walk.state.producers.get(stack.pop())
-            if made is not None:
-                node, prefix = made
-                labels[f"{prefix}{node.label}"] = None
-                rule = self.lowered.rule(node, prefix)
-                if rule is not None and rule.sizes:
-                    continue  # the next nodes pass sizes, not data
-                names = [self.lowered.full_name(n, prefix) for n in node.inputs if n]
-                stack += [n for n in names if n not in seen]
-                seen.update(names)
-        return list(labels)
+        made = (self.lowered.producers.get(name) for name in self.lowered.behind(tensor))
+        labels = (f"{prefix}{node.label}" for node, prefix in filter(None, made))
+        return list(dict.fromkeys(islice(labels, MAX_LINKS)))

@@ -42,7 +42,7 @@ def find_outside(free: Solved, bound: Solved) -> tuple[Conflict, ...]:
         every = list(free.contract)
         core = engine.core([*(t.cond for t in every), *stated]) or ()
         terms = [every[i] for i in core if i < len(every)]
-    if not terms and all(clash.node is None for clash in bound.walk.state.clashes[:1]):
+    if not terms and all(clash.node is None for clash in bound.lowered.clashes[:1]):
         return ()  # the user's statements contradict each other
     return (_conflict(terms, stated, free, bound),)
 
@@ -65,7 +65,7 @@ def _conflict(terms: Sequence[Term], stated: Mapping[Cond, str], free: Solved, b
         fewer = [c for c in guilty if c is not cond]
         if engine.satisfiable([*needs, *fewer]).unsat:
             guilty = fewer
-    rows = [free.walk.state.log[number] for t in terms for number in t.numbers]
+    rows = [free.lowered.log[number] for t in terms for number in t.numbers]
     given = {n: size for n, size in bound.request.bind.items() if n in free.symbols}
     near = closest(nearest(bound, free, given), given)
     usual = (t for t in free.contract.usual if all(c.evaluate(given) is not False for c in t.scope))

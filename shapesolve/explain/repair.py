@@ -12,7 +12,7 @@ values before nodes, one tensor before several, edits that make a node like its 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -70,7 +70,7 @@ class Repairs:
     def __init__(self, lowered: Lowered, request: Request) -> None:
         self.lowered, self.request = lowered, request
         self._left = MAX_LOWERED
-        self._known = {place_of(c, lowered) for c in lowered.walk.state.clashes}
+        self._known = {place_of(c, lowered) for c in lowered.clashes}
         self._fixed = lowered.facts.substitution.keys() & lowered.symbols.keys()
         self._asked = self._needs(lowered)
         self._declared = _contradicted(lowered)
@@ -80,7 +80,7 @@ class Repairs:
         place = place_of(clash, self.lowered)
 
         def still_fails(state: LoweringState, new: Iterable[Entry]) -> bool:
-            broken = {place_in(c, state) for c in state.clashes}
+            broken = {place_in(c, state.log) for c in state.clashes}
             return not broken <= self._known or any(node == place[0] for node, _ in broken)
 
         return self._best(
@@ -149,14 +149,12 @@ class Repairs:
                 continue
             if not self._fixed >= (after.facts.substitution.keys() & after.symbols.keys()):
                 continue
-            if not self._declared >= _contradicted(after) or (
-                not after.walk.state.clashes and not _runs(after)
-            ):
+            if not self._declared >= _contradicted(after) or (not after.clashes and not _runs(after)):
                 continue
             here = len(self._needs(after, node) - self._asked)
             if here and edit.cost > 1:
                 continue
-            broken = {place_of(c, after) for c in after.walk.state.clashes}
+            broken = {place_of(c, after) for c in after.clashes}
             asked = len(self._needs(after) - self._asked)
             alike = self._siblings(settled)
             changed = max(len(edit.stored), 1)
@@ -221,7 +219,7 @@ class Repairs:
     def _needs(lowered: Lowered, node: Node | None = None) -> set[Cond]:
         """Equations on sizes that the nodes (or one node) require and that some small sizes break."""
         label = None if node is None else node.label
-        log = lowered.walk.state.log
+        log = lowered.log
         return {
             e.cond
             for e in log
@@ -305,18 +303,18 @@ class Repairs:
             cond = item if isinstance(item, Cond) else parse_cond(item, symbols)
             fewer[cond] = request._replace(assume=tuple(i for i in request.assume if i is not item))
         found = {}
-        for number, entry in enumerate(self.lowered.walk.state.log):
+        for number, entry in enumerate(self.lowered.log):
             self._left -= len(self.lowered.model.graph.nodes) if entry.role == "user" else 0
             if entry.role == "user" and entry.cond in fewer and self._left >= 0:
                 bare = lower_model(self.lowered.model, fewer[entry.cond])
-                found[number] = {place_of(c, bare) for c in bare.walk.state.clashes}
+                found[number] = {place_of(c, bare) for c in bare.clashes}
         return found
 
     @cached_property
     def _certain(self) -> set[Place]:
         """Failures that occur without any assumption."""
         bare = lower_model(self.lowered.model, self.request._replace(granted=False))
-        return {place_of(c, bare) for c in bare.walk.state.clashes}
+        return {place_of(c, bare) for c in bare.clashes}
 
 
 def _is_need(e: Entry) -> bool:
@@ -336,8 +334,8 @@ def _is_settled(edit: Edit) -> bool:
 
 def _contradicted(lowered: Lowered) -> set[object]:
     """Declared shapes of computed tensors that are wrong, at some sizes or at all."""
-    notes = {note.message for note in lowered.walk.state.notes if note.kind == "declared"}
-    stated = (e for e in lowered.walk.state.log if e.role == "declared" and e.guard.is_true)
+    notes = {note.message for note in lowered.notes if note.kind == "declared"}
+    stated = (e for e in lowered.log if e.role == "declared" and e.guard.is_true)
     return notes | {(str(e.why), e.places) for e in stated if not lowered.facts.cond(e.cond).is_true}
 
 
@@ -368,13 +366,13 @@ def _fitting(
 
 def place_of(clash: Clash, lowered: Lowered) -> Place:
     """Identity of a failure: node and reason, the same before and after an edit elsewhere."""
-    return place_in(clash, lowered.walk.state)
+    return place_in(clash, lowered.log)
 
 
-def place_in(clash: Clash, state: LoweringState) -> Place:
-    """Identity of a failure in the state of a lowering."""
+def place_in(clash: Clash, log: Sequence[Entry]) -> Place:
+    """Identity of a failure in a lowering with this log."""
     label = clash.node.label if clash.node is not None else ""
-    why = clash.message if clash.entry is None else state.log[clash.entry].why
+    why = clash.message if clash.entry is None else log[clash.entry].why
     return f"{clash.prefix}{label}", str(why)
 
 
@@ -426,7 +424,7 @@ def _only(size: Dim, lowered: Lowered) -> Dim | None:
     several = Facts()  # 0 and 1 stand for other sizes in targets, and 1 in broadcasts
     several.assume(ge(size, 2), 0)
     some = {s: n for n, s in enumerate(sorted(lowered.symbols), 7)}  # the next trial shows if others do
-    needed = (e.cond for e in lowered.walk.state.log if e.role == "requirement" and name in e.cond.free)
+    needed = (e.cond for e in lowered.log if e.role == "requirement" and name in e.cond.free)
     alone = (_at(c, some) for c in needed if c.free - some.keys() == {name})
     listed = [sizes for c in alone if (sizes := listed_sizes(several.cond(c), name)) is not None]
     left = set.intersection(*listed) - {1} if listed else set()

@@ -264,7 +264,7 @@ class _Restrictions:
         return tuple(self._shared.setdefault(pair, pair) for pair in sizes.items())
 
     def _entry(self, cause: _Cause) -> Entry:
-        return self.analysis.walk.state.log[cause.number]
+        return self.analysis.lowered.log[cause.number]
 
     def _best(self, term: Term) -> _Best:
         """Return the best sample for a term, the requirements broken there, and an unintended constant.

@@ -115,7 +115,7 @@ class Solved:
     @property
     def stuck(self) -> bool:
         """True if no input size is accepted: some node never runs, or the contract rejects the request."""
-        return bool(self.walk.state.clashes or self.rejected_request)
+        return bool(self.lowered.clashes or self.rejected_request)
 
     @cached_property
     def switched(self) -> Mapping[str, Self]:
@@ -123,7 +123,7 @@ class Solved:
 
         Merged decoders choose between their two graphs by it.
         """
-        reasons = self.walk.state.reasons.values()
+        reasons = self.lowered.reasons.values()
         names = [n for n in self.inputs if TRUTH + n in reasons]
         if len(names) != 1 or self.stuck or any(d.terms for d in self.shapes[names[0]]):
             return {}
@@ -190,9 +190,8 @@ class Solved:
         """Return the conditions on typical inputs that lowering recorded."""
         from ..solve.contract.usual import Recorded
 
-        state = self.walk.state
-        pairs = tuple((o.a, o.b) for o in state.opens)
-        return Recorded(tuple(state.usual), pairs, tuple(state.caches))
+        low = self.lowered
+        return Recorded(tuple(low.usual), tuple((o.a, o.b) for o in low.opens), tuple(low.caches))
 
     @cached_property
     def conflicts(self) -> Sequence[Conflict]:
@@ -201,11 +200,11 @@ class Solved:
             return self.rejected_request
         from .conflict import find_conflicts, find_contradiction, is_after_emptiness, stopping_first
 
-        if not self.walk.state.clashes:
+        if not self.lowered.clashes:
             return (find_contradiction(self.lowered, chain.from_iterable(self.accepted.conds.values())),)
         if is_after_emptiness(self.lowered, self.request):
             filled = self.again(filled=True)
-            if filled.walk.state.clashes:
+            if filled.lowered.clashes:
                 return filled.conflicts
         found = find_conflicts(self.lowered, self.cores, self.request)
         return stopping_first(found, self.lowered, lambda at: self.again(bind=at, filled=False).lowered)
@@ -224,14 +223,14 @@ class Solved:
     @cached_property
     def ambiguities(self) -> Sequence[Ambiguity]:
         """Broadcasts of two sizes that may be equal or 1, which nothing in the model decides."""
-        if not self.walk.state.opens:
+        if not self.lowered.opens:
             return ()
         from ..solve.ambiguity import find_ambiguities
 
-        poisoned = self.walk.state.poisoned  # sizes after a node that cannot run
+        poisoned = self.lowered.poisoned  # sizes after a node that cannot run
         opens = [
             (o.a, o.b, f"{o.prefix}{o.node.label}", o.node.op_type)
-            for o in self.walk.state.opens
+            for o in self.lowered.opens
             if poisoned.isdisjoint(o.a.free) and poisoned.isdisjoint(o.b.free)
         ]
         strict = self.broadcast == "strict"
@@ -275,7 +274,7 @@ class Solved:
 
         simplifier = Simplifier()
         named = {
-            self.facts.dim(to).name: self.facts.dim(choice) for choice, to in self.walk.state.chosen.items()
+            self.facts.dim(to).name: self.facts.dim(choice) for choice, to in self.lowered.chosen.items()
         }
         return {n: simplifier.dim(d) for n, d in named.items() if n and n not in self.symbols}
 
@@ -322,7 +321,7 @@ class Solved:
         from ..solve.roles import find_roles
 
         shapes = [known.shape for known in self.inputs.values() if isinstance(known, Tensor) and known.shape]
-        tensors = (t for t in self.walk.state.tensors.values() if isinstance(t, Tensor))
+        tensors = (t for t in self.lowered.tensors.values() if isinstance(t, Tensor))
         dims = dict.fromkeys(d for t in tensors for d in t.shape or () if d.terms)
         usual = self.contract.usual.whole
         return find_roles(
@@ -398,7 +397,7 @@ class Solved:
     @cached_property
     def named_sizes(self) -> tuple[tuple[str, Dim], ...]:
         """Definitions of named large expressions, in terms of symbols and of earlier names."""
-        named = self.lowered.walk.state.named.items()
+        named = self.lowered.named.items()
         return tuple((name.name, self.facts.dim(d)) for (d, _), name in named if name.name is not None)
 
     @cached_property

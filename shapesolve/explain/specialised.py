@@ -47,7 +47,7 @@ def findings(analysis: Solved) -> Iterator[Finding]:
     for fixed in _fixed(analysis, baked, analysis.symbols):
         name, to, causes = fixed.name, fixed.to, fixed.causes
         first, reasons = causes[-1].origin, _reasons(fixed, analysis)
-        if to.terms and name in analysis.walk.state.unnamed:
+        if to.terms and name in analysis.lowered.unnamed:
             continue  # not declared as a separate size
         if to.terms:
             title = f"{name} is declared as an independent dim, but must equal {to}"
@@ -84,7 +84,7 @@ def _fixed(analysis: Solved, baked: Baked, names: Collection[str]) -> Iterator[_
     bound = analysis.request.bind and not facts.substitution.keys().isdisjoint(symbols)
     unbound = analysis.again(bind={}) if bound else analysis
     for name in names:
-        if name not in facts.substitution or name not in symbols or name in analysis.walk.state.undeclared:
+        if name not in facts.substitution or name not in symbols or name in analysis.lowered.undeclared:
             continue
         to = facts.dim(symbols[name])
         numbers = _deciding(name, to, sorted(facts.why([name])), analysis)
@@ -94,7 +94,7 @@ def _fixed(analysis: Solved, baked: Baked, names: Collection[str]) -> Iterator[_
         if unbound is not analysis and unbound.facts.dim(symbols[name]) is not to:
             continue  # it follows from sizes that the user gave, and not from the model alone
         if to.free <= symbols.keys():
-            entries = [analysis.walk.state.log[i] for i in numbers]
+            entries = [analysis.lowered.log[i] for i in numbers]
             baked_in = baked.constant(entries[-1]) if to.const and not to.terms else None
             yield _Fixed(name, to, causes, entries, baked_in)
 

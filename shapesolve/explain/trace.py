@@ -89,17 +89,15 @@ class Tracer:
         return tuple(dict.fromkeys(link.label for link in links if link.node is not None))
 
     def _of_nodes(self, tensor: str) -> list[Link]:
-        made = self.walk.state.producers.get(tensor)
+        made = self.lowered.producers.get(tensor)
         return [Link("computes", tensor, None, Dim(0), *made)] if made else []
 
     def _shape(self, tensor: str) -> Shape | None:
         return self.lowered.shapes.get(tensor)
 
     def _step(self, tensor: str, axis: int | None, dim: Dim) -> tuple[Link, list[Carrier]]:
-        made = self.walk.state.producers.get(tensor)
-        while made is None and tensor in self.walk.state.aliases:
-            tensor = self.lowered.full_name(*self.walk.state.aliases[tensor])
-            made = self.walk.state.producers.get(tensor)
+        tensor = self.lowered.outer(tensor)
+        made = self.lowered.producers.get(tensor)
         if made is None:
             kind = "input" if tensor in self.lowered.inputs else "initializer"
             return Link(kind, tensor, axis, dim), []
@@ -155,7 +153,7 @@ class Tracer:
     def _known(self, name: str, prefix: str) -> Known | None:
         """Return an input of a node with all that the analysis knows of it."""
         full = self.lowered.full_name(name, prefix)
-        known = self.walk.state.tensors.get(full)
+        known = self.lowered.tensors.get(full)
         if not isinstance(known, Tensor):
             return known
         return self.walk.interner.tensor(known.dtype, self._shape(full), self.lowered.values.get(full))
@@ -181,7 +179,7 @@ class Tracer:
         comes last if a node reads these (`as_data`).
         """
         out: list[tuple[tuple[int, ...], Carrier]] = []
-        stored = int(name not in self.walk.state.producers and name not in self.lowered.inputs)
+        stored = int(name not in self.lowered.producers and name not in self.lowered.inputs)
         shape, whole = self._shape(name), self._shape(result)
         for i, d in enumerate(shape or ()):
             if d is dim:
@@ -201,7 +199,7 @@ class Tracer:
         """
         out: list[Carrier] = []
         for name in names:
-            if name not in self.walk.state.producers and name not in self.lowered.inputs:
+            if name not in self.lowered.producers and name not in self.lowered.inputs:
                 continue
             for i, d in enumerate(() if name in read else self._shape(name) or ()):
                 if not d.free.isdisjoint(dim.free) or (not dim.free and not d.free):

@@ -181,7 +181,7 @@ class InputChecker:
 
     @cached_property
     def _conflicts(self) -> tuple[Conflict, ...]:
-        if self.rejected_request or not self.lowered.walk.state.clashes:
+        if self.rejected_request or not self.lowered.clashes:
             return self.rejected_request
         from .conflict import find_conflicts
 

@@ -112,7 +112,7 @@ def operand_rows(sites: Iterable[Site], lowered: Lowered) -> tuple[Operand, ...]
 
 
 def _operand_row(tensor: str, lowered: Lowered, data: bool) -> Operand:
-    made = lowered.walk.state.tensors.get(tensor)
+    made = lowered.tensors.get(tensor)
     known = made if isinstance(made, Tensor) else None
     shape = lowered.shapes.get(tensor) if known is None or known.shape is None else known.shape
     value = lowered.values.get(tensor) if known is None or known.value is None else known.value
@@ -120,7 +120,7 @@ def _operand_row(tensor: str, lowered: Lowered, data: bool) -> Operand:
         isinstance(e, Dim) and not e.free <= lowered.symbols.keys() for e in value.elems or ()
     )
     holds = held_text(value) if data and not made_up else ""
-    node, _ = lowered.walk.state.producers.get(tensor, (None, ""))
+    node, _ = lowered.producers.get(tensor, (None, ""))
     named = node is not None and node.label in tensor  # as exporters name outputs: "/fc/Gemm_output_0"
     origin = ", ".join(
         filter(None, ("" if named else origin_text(tensor, lowered), f"holds {holds}" if holds else ""))
@@ -130,15 +130,15 @@ def _operand_row(tensor: str, lowered: Lowered, data: bool) -> Operand:
 
 def origin_text(tensor: str, lowered: Lowered) -> str:
     """Origin of a tensor: an input, an initializer, or a node."""
-    made = lowered.walk.state.producers.get(tensor)
+    made = lowered.producers.get(tensor)
     if made is not None:
         return f"from {made[1]}{made[0].label}"
     if tensor in lowered.inputs:
         return "input"
-    alias = lowered.walk.state.aliases.get(tensor)
+    alias = lowered.aliases.get(tensor)
     if alias is not None:
         return f"given as {alias[0]}"
-    known = lowered.walk.state.tensors.get(tensor)
+    known = lowered.tensors.get(tensor)
     value = known.value if isinstance(known, Tensor) else None
     computed = any(isinstance(e, Dim) and e.terms for e in (value.elems or () if value is not None else ()))
     return "set by the loop" if computed else "initializer"
@@ -237,7 +237,7 @@ def elements_text(entry: Entry, lowered: Lowered) -> str:
     if node is None or reason_id(entry.why) != ELEMENTS.id:
         return ""
     source = lowered.full_name(node.inputs[0], entry.prefix)
-    known = lowered.walk.state.tensors.get(source)  # as it was before what later nodes need was known
+    known = lowered.tensors.get(source)  # as it was before what later nodes need was known
     given = known.shape if isinstance(known, Tensor) else None
     sites = [s for s in sites_of(entry, lowered) if s.data]
     value = lowered.values.get(sites[0].tensor) if sites else None
@@ -254,7 +254,7 @@ def elements_text(entry: Entry, lowered: Lowered) -> str:
             return ""
         why = " for an empty input" if has.value == 0 else ": the other sizes have a product of 0"
         return f"-1 in {sites[0].tensor} cannot be computed{why}"
-    if not (has.free | asked.free).isdisjoint(lowered.walk.state.reasons) or not is_short(f"{has}{asked}"):
+    if not (has.free | asked.free).isdisjoint(lowered.reasons) or not is_short(f"{has}{asked}"):
         return ""
     wanted = f"a multiple of {asked}" if computed else str(asked)
     return f"{source} has {has} elements, but {sites[0].tensor} requires {wanted}"

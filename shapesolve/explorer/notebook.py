@@ -91,17 +91,17 @@ def _tensors(title: str, analysis: Analysis, names: list[str]) -> str:
     rows = [
         (f"{r.name}  (and {r.more} more like it)" if r.more else r.name, r.dtype, r.shape)
         for r in grouped(
-            names, shown_shapes(analysis, names), analysis.dtypes, analysis._solved.walk.state.poisoned
+            names, shown_shapes(analysis, names), analysis.dtypes, analysis._solved.lowered.poisoned
         )
     ]
     return _table(title, ("name", "type", "shape"), rows)
 
 
 def _all_tensors(analysis: Analysis) -> str:
-    names = list(analysis._solved.walk.state.producers)
+    names = list(analysis._solved.lowered.producers)
     rows = []
     for name in names[:MAX_ROWS]:
-        node, prefix = analysis._solved.walk.state.producers[name]
+        node, prefix = analysis._solved.lowered.producers[name]
         dtype = dtype_name(analysis.dtypes.get(name, 0))
         rows.append(
             (

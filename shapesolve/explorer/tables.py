@@ -117,7 +117,7 @@ def explorer_data(analysis: Analysis, title: str = "") -> dict[str, Any]:
 class _Tables:
     def __init__(self, analysis: Analysis) -> None:
         self.analysis = analysis
-        self.walk = analysis._solved.walk
+        self.lowered = analysis._solved.lowered
         self.expressions = Expressions()
         for name in analysis.symbols:
             self.expressions.number(symbol(name))
@@ -179,8 +179,8 @@ class _Tables:
     # ------------------------------------------------------------------ nodes and tensors
 
     def _make_nodes(self) -> None:
-        analysis, walk = self.analysis, self.walk
-        calls = list(dict.fromkeys(walk.state.producers.values()))
+        analysis = self.analysis
+        calls = list(dict.fromkeys(self.lowered.producers.values()))
         outputs = dict.fromkeys(name for name, _ in analysis.model.graph.outputs)
         fixed = set(
             analysis.model.graph.initializers
@@ -203,7 +203,7 @@ class _Tables:
                 fixed.update(made)
             label = prefix + node.label
             weights = tuple(
-                r for r in reads if r and r not in walk.state.producers and r not in analysis.inputs
+                r for r in reads if r and r not in self.lowered.producers and r not in analysis.inputs
             )
             sources = tuple(makers[r] for r in reads if r in makers)
             makers.update(dict.fromkeys(made, len(scoped)))
@@ -270,17 +270,11 @@ class _Tables:
         names = [
             f"{label}/{attribute}/{name}" for attribute, graph in node.subgraphs for name, _ in graph.outputs
         ]
-        return [n for n in names if n in self.walk.state.producers]
+        return [n for n in names if n in self.lowered.producers]
 
     def _source(self, name: str, prefix: str) -> str:
         """Return the outer tensor of a subgraph's input, or the tensor itself."""
-        full = self.analysis._solved.lowered.full_name(name, prefix)
-        for _ in range(64):
-            alias = self.walk.state.aliases.get(full)
-            if full in self.walk.state.producers or alias is None:
-                break
-            full = self.analysis._solved.lowered.full_name(*alias)
-        return full
+        return self.lowered.outer(self.lowered.full_name(name, prefix))
 
     def _ends(self, title: str, names: list[str], kind: int) -> list[list[Any]]:
         """Return nodes for the graph's inputs or outputs; many with similar names share a scope."""
@@ -309,7 +303,7 @@ class _Tables:
         if number is None:
             number = self.names[name] = len(self.tensors)
             analysis = self.analysis
-            known = self.walk.state.tensors.get(name)
+            known = self.lowered.tensors.get(name)
             plain = known is None or isinstance(known, Tensor)
             dtype = dtype_name(analysis.dtypes.get(name, 0)) if plain else type(known).__name__.lower()
             self.tensors.append([
@@ -319,7 +313,7 @@ class _Tables:
                 INPUT if name in analysis.inputs else STORED,
                 -1,
             ])  # fmt: skip
-            if name in analysis.model.graph.initializers and name not in self.walk.state.producers:
+            if name in analysis.model.graph.initializers and name not in self.lowered.producers:
                 text = stored_text(analysis.model.graph.initializers[name])
                 if text:
                     self.contents[number] = text
@@ -362,8 +356,8 @@ class _Tables:
                 entry["sample"] = samples[name]
             if name in replaced:
                 entry["is"] = replaced[name]
-            if name in self.walk.state.reasons:
-                entry["why"] = self.walk.state.reasons[name]
+            if name in self.lowered.reasons:
+                entry["why"] = self.lowered.reasons[name]
             out.append(entry)
         return out
 

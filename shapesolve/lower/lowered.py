@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Sequence as Seq
 from functools import partial
 from typing import TYPE_CHECKING
@@ -48,10 +49,21 @@ class Lowered:
         shapes, dtypes, values: By tensor name, see `Analysis`.
         inputs: Known values of the main graph's inputs.
         facts: Known facts derived from the conditions.
+        log, clashes, notes, opens, tensors, producers, aliases, reasons, chosen, named, unnamed, undeclared, poisoned,
+            failed, usual, caches, believed, opsets, trips: See `LoweringState`. Later conditions do not simplify `tensors`.
+        generated: Generated symbols by name.
     """
 
     def __init__(self, model: Model, walk: Walk, inputs: Mapping[str, Known], facts: Facts) -> None:
         self.model, self.walk, self.inputs, self.facts = model, walk, dict(inputs), facts
+        state = walk.state
+        self.log, self.clashes, self.notes, self.opens = state.log, state.clashes, state.notes, state.opens
+        self.tensors, self.producers, self.aliases = state.tensors, state.producers, state.aliases
+        self.reasons, self.generated = state.reasons, state.made
+        self.chosen, self.named, self.unnamed = state.chosen, state.named, state.unnamed
+        self.undeclared, self.poisoned, self.failed = state.undeclared, state.poisoned, state.failed
+        self.usual, self.caches, self.believed = state.usual, state.caches, state.believed
+        self.opsets, self.trips = state.opsets, state.trips
         self.dtypes: dict[str, int] = {}
         self.shapes = Shapes(self.dtypes)
         self.values: dict[str, Value] = {}
@@ -72,7 +84,7 @@ class Lowered:
         """Every constraint, in graph order. These are definitions, requirements, declarations, assumptions and the user's
         own.
         """
-        return ConstraintSet(self.walk.state.log, partial(_constraint, self.walk))
+        return ConstraintSet(self.log, partial(_constraint, self.walk))
 
     @cached_property
     def symbols(self) -> dict[str, Dim]:
@@ -82,16 +94,16 @@ class Lowered:
     @property
     def defaults(self) -> tuple[str, ...]:
         """Inputs whose default value is used."""
-        return tuple(dict.fromkeys(note.subject for note in self.walk.state.notes if note.kind == "default"))
+        return tuple(dict.fromkeys(note.subject for note in self.notes if note.kind == "default"))
 
     @cached_property
     def unranked(self) -> Mapping[str, bool]:
         """Tensors of unknown rank; True if all inputs of their node have a known rank."""
-        tensors, walk = self.walk.state.tensors, self.walk
+        tensors = self.tensors
         missing = {n for n, k in tensors.items() if isinstance(k, Tensor) and n not in self.shapes}
         found = {}
         for name in missing and filter(missing.__contains__, tensors):
-            node, prefix = walk.state.producers.get(name, (None, ""))
+            node, prefix = self.producers.get(name, (None, ""))
             read = () if node is None else (*node.inputs, *node.captures)
             found[name] = missing.isdisjoint(self.full_name(n, prefix) for n in read if n)
         return found
@@ -101,34 +113,28 @@ class Lowered:
         """Tensors that nodes read though no inference determines their rank. The rank is unknown, or follows only from
         the needs of later nodes.
         """
-        believed = self.walk.state.believed
+        believed = self.believed
         if not self.unranked and not believed:
             return ()
-        made = {(id(node), prefix): (node, prefix) for node, prefix in self.walk.state.producers.values()}
+        made = {(id(node), prefix): (node, prefix) for node, prefix in self.producers.values()}
         read = {
             self.full_name(n, p) for node, p in made.values() for n in (*node.inputs, *node.captures) if n
         }
-        return tuple(
-            n for n in self.walk.state.tensors if n in believed or (n in read and n in self.unranked)
-        )
+        return tuple(n for n in self.tensors if n in believed or (n in read and n in self.unranked))
 
     @cached_property
     def is_open(self) -> bool:
         """Return True if some rank, size, or small value has no symbolic form, so that concrete sizes could determine
         more.
         """
-        if (
-            self.unranked
-            or self.walk.state.believed
-            or any(note.kind == "open" for note in self.walk.state.notes)
-        ):
+        if self.unranked or self.believed or any(note.kind == "open" for note in self.notes):
             return True
         made = {d for shape in set(self.shapes.values()) for d in shape if d.terms}
         return any(not d.free <= self.symbols.keys() for d in made) or any(map(self._given_up, self.dtypes))
 
     def _given_up(self, tensor: str) -> bool:
         """Return True if a small integer tensor has unknown elements though its node's inputs are known."""
-        node, prefix = self.walk.state.producers.get(tensor, (None, ""))
+        node, prefix = self.producers.get(tensor, (None, ""))
         rule = None if node is None else self.rule(node, prefix)
         made = self.values.get(tensor)
         if node is None or rule is None or not rule.values or self.dtypes[tensor] not in INT_TYPES:
@@ -144,14 +150,43 @@ class Lowered:
 
     def is_stored(self, tensor: str) -> bool:
         """Return True if the tensor is an initializer or the output of a Constant."""
-        made = self.walk.state.producers.get(tensor)
+        made = self.producers.get(tensor)
         if made is not None:
             return made[0].is_constant
-        return tensor not in self.inputs and tensor not in self.walk.state.aliases
+        return tensor not in self.inputs and tensor not in self.aliases
+
+    def outer(self, tensor: str) -> str:
+        """Return the tensor that an input of a subgraph or function stands for, or the tensor itself."""
+        seen = {tensor}
+        while tensor not in self.producers and tensor in self.aliases:
+            tensor = self.full_name(*self.aliases[tensor])
+            if tensor in seen:
+                break
+            seen.add(tensor)
+        return tensor
+
+    def behind(self, *tensors: str, sizes: bool = False) -> Iterator[str]:
+        """Yield the tensors from which these are computed, nearest first, and these.
+
+        Without `sizes`, those are left out of which only the sizes are read.
+        """
+        waiting, seen = deque(tensors), set(tensors)
+        while waiting:
+            name = waiting.popleft()
+            yield name
+            made = self.producers.get(name)
+            rule = None if made is None else self.rule(*made)
+            names = []
+            if made is not None and (sizes or rule is None or not rule.sizes):
+                names = [self.full_name(n, made[1]) for n in made[0].inputs if n]
+            elif made is None and name in self.aliases:
+                names = [self.full_name(*self.aliases[name])]
+            waiting += (n for n in names if n not in seen)
+            seen.update(names)
 
     def rule(self, node: Node, prefix: str) -> Rule | None:
         """Return the rule of a node's operator."""
-        return self.walk.operators.rule(node, self.walk.state.opsets[prefix])
+        return self.walk.operators.rule(node, self.opsets[prefix])
 
     def data_inputs(self, node: Node, prefix: str) -> tuple[int, ...]:
         """Return the indices of inputs that a node reads for their elements."""

@@ -49,7 +49,7 @@ class _Texts:
 
     def shape(self, tensor: str) -> str:
         """Return a tensor's shape, simplified."""
-        return shape_text(self._shown(tensor), self.analysis._solved.walk.state.poisoned)
+        return shape_text(self._shown(tensor), self.analysis._solved.lowered.poisoned)
 
     def size(self, tensor: str, axis: int) -> str:
         """Return one size of a tensor, simplified."""
@@ -61,7 +61,7 @@ class _Texts:
         return self._text(self.simple.dim(dim))
 
     def _text(self, dim: Dim) -> str:
-        return str(dim) if self.analysis._solved.walk.state.poisoned.isdisjoint(dim.free) else "?"
+        return str(dim) if self.analysis._solved.lowered.poisoned.isdisjoint(dim.free) else "?"
 
     def _shown(self, tensor: str) -> Shape | None:
         return shown_shapes(self.analysis, [tensor]).get(tensor)

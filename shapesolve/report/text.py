@@ -71,7 +71,7 @@ def headline(analysis: Analysis, seconds: float | None = None) -> Line:
 def _rows(analysis: Analysis, names: list[str], *, exact: bool = False) -> list[Tensors]:
     shapes = shown_shapes(analysis, names, exact=exact)
     solved = analysis._solved
-    unknown = solved.walk.state.poisoned | unknown_sizes(solved.lowered).keys()
+    unknown = solved.lowered.poisoned | unknown_sizes(solved.lowered).keys()
     return grouped(names, shapes, analysis.dtypes, unknown)
 
 
@@ -122,7 +122,7 @@ def _others(scope: Iterable[Cond]) -> str:
 
 def _meanings(analysis: Analysis, shapes: Mapping[str, Shape]) -> Iterator[tuple[str, str]]:
     """Return the generated symbols in these shapes, each with an explanation."""
-    reasons, definitions = analysis._solved.walk.state.reasons, analysis._solved.definitions
+    reasons, definitions = analysis._solved.lowered.reasons, analysis._solved.definitions
     explained = reasons.keys() | definitions.keys()
     used = dict.fromkeys(
         s for shape in shapes.values() for d in shape for s in sorted(d.free) if s in explained
@@ -132,7 +132,7 @@ def _meanings(analysis: Analysis, shapes: Mapping[str, Shape]) -> Iterator[tuple
     for operator in dict.fromkeys(strange[s] for s in free if s in strange):
         yield "?", f"depends on {operator}, which has no rule"
     used = {n: None for n in used if n not in strange}
-    unknown = [n for n in used if n in analysis._solved.walk.state.poisoned]
+    unknown = [n for n in used if n in analysis._solved.lowered.poisoned]
     yield from (("?", reason) for reason in dict.fromkeys(reasons[n] for n in unknown if n in reasons))
     left = [n for n in used if n not in unknown]
     while left:
