@@ -12,7 +12,7 @@ import pytest
 
 from shapesolve import simplify
 from shapesolve.change.simplify import simplified
-from shapesolve.model import read_model
+from shapesolve.model import read_model, saving
 
 from .running import assert_same, model_of, ops
 
@@ -92,3 +92,13 @@ def test_integer_quotients_survive_what_onnxruntime_fuses() -> None:
             for made in (model, changed)
         )
         assert before[0].shape == after[0].shape == (2 * (1 // n) * m,)
+
+
+def test_a_written_model_that_onnxruntime_does_not_load_fails_every_test() -> None:
+    good = onnx.parser.parse_model("""<ir_version: 9, opset_import: ["" : 18]>
+    g (float[n] x) => (float[n] y) { y = Relu (x) }""")
+    bad = onnx.ModelProto()
+    bad.CopyFrom(good)
+    bad.graph.node[0].op_type = "NoSuchOperator"
+    with pytest.raises(AssertionError, match="onnxruntime loads only the original"):
+        saving.with_weights(bad, read_model(good))
