@@ -14,7 +14,6 @@ from hypothesis import settings
 
 from shapesolve.model import Model, saving
 from shapesolve.report import json as documents
-from shapesolve.report.schema import schema
 
 os.environ.pop("COLUMNS", None)  # pipes are wrapped at it
 settings.register_profile("steady", derandomize=True, deadline=None, database=None, print_blob=True)
@@ -26,6 +25,8 @@ _envelope = documents.envelope
 
 @cache
 def _valid() -> jsonschema.Draft202012Validator:
+    from shapesolve.cli.schema import schema
+
     return jsonschema.Draft202012Validator(schema())
 
 

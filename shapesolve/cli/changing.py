@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from ..expr.sizes import sizes_text
 from ..lines import line
 from .app import app
-from .console import Result, fail
+from .console import Refused, Result, fail
 from .options import Model, ending, read, sizes_of
 from .parameters import Argument, Option
 from .writing import Out, Weights, contract_text, interface_line
@@ -22,12 +23,41 @@ if TYPE_CHECKING:
     from onnx import ModelProto
 
     from ..analysis import Analysis
-    from ..change.simplify import Simplified
+    from ..change.simplify import Removed, Simplified
     from ..dynamic.generalize_claim import Shown
     from ..dynamic.request import DynamicRequest
     from ..dynamic.verify import Run
     from ..lines import Printed
     from ..model import Model as Read
+
+
+@dataclass(frozen=True)
+class Changed:
+    """`shapesolve simplify --json` and `fix --json`: the file, node counts before and after, the removed nodes."""
+
+    output: str
+    before: int
+    after: int
+    removed: Sequence[Removed]
+
+
+@dataclass(frozen=True)
+class Freed:
+    """`shapesolve free --json`: the file, and the runs of `--verify`."""
+
+    output: str
+    runs: Sequence[Run]
+
+
+@dataclass(frozen=True)
+class Generalized:
+    """`shapesolve generalize --json`: the file, its contract, each export's input shapes, the sizes, and the runs."""
+
+    output: str
+    contract: Sequence[str]
+    exports: Sequence[Mapping[str, Sequence[int]]]
+    sizes: Sequence[Shown]
+    runs: Sequence[Run]
 
 
 @app.command()
@@ -55,7 +85,7 @@ def generalize(
             help="Run the new model and each export with onnxruntime. [default: if it is installed]",
         ),
     ] = True,
-) -> Result[Any]:
+) -> Result[Generalized | Refused]:
     """Merge several fixed-size exports into one dynamic model.
 
     Equal constants stay. Those that differ become expressions of the input sizes: the simplest that fit all exports
@@ -95,13 +125,7 @@ def generalize(
         for e in exports
     ]
     return Result(
-        lambda: {
-            "output": str(output),
-            "contract": contract,
-            "exports": rests,
-            "sizes": made.shown,
-            "runs": runs,
-        },
+        lambda: Generalized(str(output), contract, rests, made.shown, runs),
         [
             interface_line(dynamic),
             *_run_lines(runs, skipped),
@@ -153,7 +177,7 @@ def free(
         ),
     ] = False,
     weights: Weights = None,
-) -> Result[Any]:
+) -> Result[Freed | Refused]:
     """Make fixed input sizes dynamic.
 
     A size of 1 is treated as a batch size: shapesolve proves that item i of every output depends only on item i of
@@ -175,7 +199,7 @@ def free(
         runs = _verify(with_weights(original.proto, original), with_weights(changed, original), dims)
     save_changed(original, changed, output, weights)
     lines = chain(_free_lines(changed, asked([original], dims)), _run_lines(runs, ""), [f"wrote {output}"])
-    return Result(lambda: {"output": str(output), "runs": runs}, lines)
+    return Result(lambda: Freed(str(output), runs), lines)
 
 
 def _free_lines(changed: ModelProto, request: DynamicRequest) -> Iterator[Printed]:
@@ -238,7 +262,7 @@ def simplify(
     explain: Explain = False,
     keep: Keep = None,
     weights: Weights = None,
-) -> Result[Any]:
+) -> Result[Changed | Refused]:
     """Fold everything that the model's sizes determine.
 
     The copy computes the same outputs, bit for bit, at every size that the model accepts, including 0 and 1, and has
@@ -269,7 +293,7 @@ def fix(
     explain: Explain = False,
     keep: Keep = None,
     weights: Weights = None,
-) -> Result[Any]:
+) -> Result[Changed | Refused]:
     """Specialize a model to given sizes, and simplify it.
 
     Sizes that follow from the given ones are fixed too. If the model does not run at these sizes, nothing is written,
@@ -292,7 +316,7 @@ def _changed(
     weights: str | None,
     explain: bool,
     where: str,
-) -> Result[Any]:
+) -> Result[Changed]:
     """Write the changed model to `output`, and return the changes."""
     from ..report.annotate_file import save_changed
 
@@ -319,7 +343,7 @@ def _changed(
             f" to fold them, remove {them} from the inputs"
         )
     return Result(
-        lambda: {"output": str(output), "before": done.before, "after": done.after, "removed": done.removed},
+        lambda: Changed(str(output), done.before, done.after, done.removed),
         lines,
         *ending(a),
     )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Iterable, Iterator
-from functools import partial
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+from ..explain.finding import Finding
 from .app import app
 from .console import FOUND, OK, UNUSABLE, Format, Result, fail, print_error
 from .options import Assume, Bind, Broadcast, FindingsFormat, find, read_or_say
@@ -19,11 +20,74 @@ if TYPE_CHECKING:
     from ..analysis import Analysis
     from ..lines import Printed
     from ..report.gate import Gate, Sifted
+    from ..report.json import AnalysisData, Sizes
+
+
+@dataclass(frozen=True)
+class LineData:
+    """Line of Python code."""
+
+    file: str
+    line: int
+    function: str
+    code: str
+
+
+@dataclass(frozen=True)
+class OriginData:
+    """Origin of a node: the calls that led to it, outermost first, and the path and class of its module."""
+
+    trace: Sequence[LineData]
+    module: str
+    kind: str
+
+
+class SourceFindingData(Finding):
+    """Finding on a line of Python code; `term` is the condition found in place of `declared`."""
+
+    place: LineData | None
+    origin: OriginData
+    declared: str
+    term: str
+    counterexample: Sizes
+    verdict: Literal["module", "graph", "tracer", "export", "unknown"]
+
+
+@dataclass(frozen=True)
+class DeclaredConditionData:
+    """Condition that restricts a declared size; `verdict` is the result of its proof."""
+
+    condition: str
+    verdict: str
+    counterexample: Sizes
+
+
+@dataclass(frozen=True)
+class DeclaredData:
+    """Result for a size declared dynamic."""
+
+    name: str
+    declaration: str
+    state: str
+    conditions: Sequence[DeclaredConditionData]
+
+
+@dataclass(frozen=True)
+class CheckSource:
+    """`shapesolve check --torch --json`. `refusal` is torch.export's message, `corrected` the corrected declaration."""
+
+    module: str
+    ok: bool
+    refusal: str
+    declared: Sequence[DeclaredData]
+    corrected: str
+    findings: Sequence[SourceFindingData]
+    analysis: AnalysisData | None
 
 
 def check_source(
     target: str, assume: list[str] | None, broadcast: str, format: Format, infer: bool = False
-) -> Result[Any]:
+) -> Result[CheckSource]:
     """Check the module returned by ``package.module:factory``."""
     try:
         command, formats = map(
@@ -68,6 +132,31 @@ WriteBaseline = Annotated[
 ]
 
 
+@dataclass(frozen=True)
+class CheckedModel:
+    """A model; `ok` is true if it has no contradictions."""
+
+    model: str
+    ok: bool
+    findings: Sequence[Finding]
+
+
+@dataclass(frozen=True)
+class UnusableModel:
+    """A file that cannot be analyzed, with the reason."""
+
+    model: str
+    error: str
+
+
+@dataclass(frozen=True)
+class Check:
+    """`shapesolve check --json`: the reported findings, by model."""
+
+    models: Sequence[CheckedModel]
+    unusable: Sequence[UnusableModel]
+
+
 @app.command()
 def check(
     models: Annotated[
@@ -91,7 +180,7 @@ def check(
     baseline: Baseline = None,
     write_baseline: WriteBaseline = None,
     format: FindingsFormat = Format.text,
-) -> Result[Any]:
+) -> Result[Check | CheckSource]:
     """Find shape problems in models; fail if there are any.
 
     With several models, those without findings print nothing. Exit code: 0 if no finding fails (errors; see
@@ -131,10 +220,9 @@ def check(
         if not isinstance(lines, str):
             told = f"wrote {count} findings to {write_baseline}; use --baseline {write_baseline} to hide them"
             lines = chain(lines, [told])
-    from ..report.json import findings_data
-
-    data = partial(findings_data, [(name, a.ok, of.shown) for name, a, of in found], broken)
-    return Result(data, lines, UNUSABLE if broken else FOUND if failed else OK)
+    rows = [CheckedModel(name, a.ok, of.shown) for name, a, of in found]
+    data = Check(rows, [UnusableModel(name, text) for name, text in broken.items()])
+    return Result(lambda: data, lines, UNUSABLE if broken else FOUND if failed else OK)
 
 
 def gate_of(

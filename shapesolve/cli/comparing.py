@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from .app import app
 from .console import FOUND, OK, UNDECIDED, Progress, Result, fail
@@ -11,8 +12,18 @@ from .options import Assume, Bind, Model, find, load, sizes_of
 from .parameters import Argument, Option
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ..analysis import Analysis
     from ..change.differences import Diff, Runs
+    from ..explain.runtime import Verification
+
+
+@dataclass(frozen=True)
+class Verify:
+    """`shapesolve verify --json`."""
+
+    runs: Sequence[Verification]
 
 
 @app.command()
@@ -24,7 +35,7 @@ def verify(
     ] = 3,
     seed: Annotated[int, Option("--seed", metavar="N", help="Seed for sizes and inputs.")] = 0,
     assume: Assume = None,
-) -> Result[Any]:
+) -> Result[Verify]:
     """Run with onnxruntime and compare every tensor's shape.
 
     Sizes that are not given are generated to satisfy the contract. Exit code: 0 if all shapes match, 1 if some do
@@ -40,12 +51,12 @@ def verify(
         fail("verify needs onnxruntime: pip install 'shapesolve[runtime]'")
     a = load(model, assume)
     find(a, findings=False)
-    from ..report.verification import verification_data, verification_lines, verify_at_sizes
+    from ..report.verification import verification_lines, verify_at_sizes
 
     with Progress("runs") as progress:
         done = verify_at_sizes(a, sizes_of(bind), runs, seed, progress)
     code = OK if all(run.ok for run in done) else FOUND
-    return Result(lambda: {"runs": verification_data(done)}, verification_lines(a, done), code)
+    return Result(lambda: Verify(done), verification_lines(a, done), code)
 
 
 @app.command()
@@ -66,7 +77,7 @@ def diff(
     values: Annotated[
         bool, Option("--values", help="Prove that output values are equal, if they are.")
     ] = False,
-) -> Result[Any]:
+) -> Result[Diff]:
     """Compare the outputs, sizes, and tensors of two models.
 
     Output shapes and types are proved equal, and accepted sizes are compared as sets; every difference comes with
@@ -78,8 +89,6 @@ def diff(
 
         shapesolve diff exported.onnx simplified.onnx --prove --values
     """
-    from dataclasses import replace
-
     from ..change.diff import diff
     from ..change.differences import diff_lines
 
@@ -91,13 +100,7 @@ def diff(
             found = replace(found, runs=_runs(*models, found, run))
     good = found.replaces if prove else found.same
     code = OK if good else FOUND if found.decided else UNDECIDED
-    return Result(lambda: _diff_data(found), diff_lines(found, brief=prove), code)
-
-
-def _diff_data(found: Diff) -> dict[str, Any]:
-    from ..report.json import data_of
-
-    return {"same": found.same, "replaces": found.replaces, **data_of(found)}
+    return Result(lambda: found, diff_lines(found, brief=prove), code)
 
 
 def _runs(before: Analysis, after: Analysis, found: Diff, count: int) -> Runs:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..expr import DimSyntaxError
     from ..lines import Printed
 
-T = TypeVar("T")
+T = TypeVar("T", covariant=True)
 #: exit codes: success; a finding or a refutation; unusable input; neither proved nor refuted
 OK, FOUND, UNUSABLE, UNDECIDED = range(4)
 

@@ -3,20 +3,43 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+from ..report.json import ABSENT
 from .app import app
-from .console import Result
+from .console import Refused, Result
 from .options import Assume, Bind, Model, ending, find, listed_sizes, load, write_file
 from .parameters import Option
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from ..deploy.cost import Cost
     from ..deploy.cost_limit import Fit
     from ..lines import Printed
+    from ..report.json import Sizes
+
+
+@dataclass(frozen=True)
+class CostData:
+    """`shapesolve cost --json`: expressions as strings; rows by scope and by node."""
+
+    parameters: int
+    parameter_bytes: int
+    macs: str | None
+    flops: str | None
+    activation_bytes: str
+    peak: Sequence[str]
+    peak_reused: Sequence[str]
+    uncounted: Sizes
+    unmeasured: Sequence[str]
+    remarks: Sequence[str]
+    scopes: Sequence[Mapping[str, Any]]
+    nodes: Sequence[Mapping[str, Any]]
+    at: Sizes = ABSENT
+    fit: Mapping[str, Any] = ABSENT
 
 
 @app.command()
@@ -52,7 +75,7 @@ def cost(
     ] = False,
     bind: Bind = None,
     assume: Assume = None,
-) -> Result[Any]:
+) -> Result[CostData | Refused]:
     """Compute a model's operations, parameters, and memory.
 
     Figures are formulas of the input sizes, or numbers with --at. Peak memory counts every tensor from the node that
@@ -100,15 +123,11 @@ def _left(cost: Cost, sizes: dict[str, int], option: str) -> str:
     return left[0]
 
 
-def _data(cost: Cost, numbers: Mapping[str, int], fit: Fit | None) -> dict[str, Any]:
-    data: dict[str, Any] = cost.to_json()
-    if numbers:
-        whole = {"memory": "peak", "memory_reused": "peak_reused"}
-        memory = {name: cost.parameter_bytes + numbers[of] for name, of in whole.items() if of in numbers}
-        data["at"] = {**numbers, **memory}
-    if fit is not None:
-        data["fit"] = fit
-    return data
+def _data(cost: Cost, numbers: Sizes, fit: Fit | None) -> CostData:
+    whole = {"memory": "peak", "memory_reused": "peak_reused"}
+    memory = {name: cost.parameter_bytes + numbers[of] for name, of in whole.items() if of in numbers}
+    at = {**numbers, **memory} or ABSENT
+    return CostData(**cost.to_json(), at=at, fit=ABSENT if fit is None else asdict(fit))
 
 
 def _lines(

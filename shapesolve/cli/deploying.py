@@ -3,20 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from ..expr.sizes import answer_text, sizes_text
 from ..lines import line, row
+from ..report.json import ABSENT
 from .app import app
-from .console import FOUND, Result, fail
+from .console import FOUND, Refused, Result, fail
 from .options import AsJson, Assume, Bind, Model, find, listed_sizes, load, sizes_of
 from .parameters import Option
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from ..analysis import Analysis
     from ..deploy import Buckets
+    from ..report.json import Sizes
     from ..solve.sizes import Side
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """`shapesolve inputs --json`: the sizes of each input set, guesses about values, and files."""
+
+    sizes: Sequence[Sizes]
+    guesses: Sequence[str]
+    files: Sequence[str]
 
 
 @app.command()
@@ -37,7 +51,7 @@ def inputs(
     seed: Annotated[int, Option("--seed", metavar="N", help="Seed for sizes and values.")] = 0,
     bind: Bind = None,
     assume: Assume = None,
-) -> Result[Any]:
+) -> Result[Inputs | Refused]:
     """Generate inputs that the model accepts.
 
     The first input set has typical sizes, and the second an empty cache if the model has one; the others are random.
@@ -60,7 +74,39 @@ def inputs(
         lines.append("         to choose others: shapesolve.generate_inputs(model, values={...})")
     if output is not None:
         lines.append(f"wrote {len(made)} input sets to {output} ({len(files)} files)")
-    return Result(lambda: {"sizes": made.sizes, "guesses": made.guesses, "files": [*map(str, files)]}, lines)
+    return Result(lambda: Inputs(made.sizes, made.guesses, [*map(str, files)]), lines)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SizesUsual:
+    """`shapesolve sizes --json`. `prefill` has an empty cache, and is missing for models without a cache."""
+
+    usual: Sizes
+    prefill: Sizes = ABSENT
+    smallest: Sizes
+
+
+@dataclass(frozen=True)
+class SizesNear:
+    """`shapesolve sizes --near --json`. `sizes` is set if they are accepted; a side is null if nothing was found there.
+
+    `limits` are proved bounds of names that exclude all sizes on a side.
+    """
+
+    accepted: bool
+    broken: Sequence[str]
+    sizes: Sizes = ABSENT
+    above: Sizes | None = ABSENT
+    below: Sizes | None = ABSENT
+    both: Sizes | None = ABSENT
+    limits: Mapping[str, Sizes] = ABSENT
+
+
+@dataclass(frozen=True)
+class SizesFirst:
+    """`shapesolve sizes --enumerate --json`."""
+
+    sizes: Sequence[Sizes]
 
 
 @app.command()
@@ -114,7 +160,7 @@ def sizes(
     json: AsJson = False,
     bind: Bind = None,
     assume: Assume = None,
-) -> Result[Any]:
+) -> Result[SizesUsual | SizesNear | SizesFirst | Buckets | Refused]:
     """Find accepted sizes: typical, nearest, or best to pad to.
 
     Without options, print typical sizes and the smallest ones.
@@ -122,7 +168,7 @@ def sizes(
     sizes break; the exit code is 0 if the given sizes are accepted, 1 otherwise. `--enumerate` lists the smallest
     accepted sizes without gaps, ordered by the largest size and then by each size in turn; the exit code is 1 if
     there are none. `--buckets` reads observed sizes from a CSV file (the column named after the dim, or the first
-    one; a `count` column holds frequencies) and finds the accepted sizes with the least padding. For several dims,
+    one; a `count` column holds frequencies) and finds the accepted sizes with minimum padding. For several dims,
     buckets are the products of their sizes. If the padding is not proved minimal, the output says so.
     Examples:
 
@@ -151,27 +197,31 @@ def sizes(
         return _near(a, listed_sizes(near, "--near"), given, least)
     if enumerate is not None:
         found = enumerate_sizes(a, enumerate, least=least, bind=given)
-        return Result(lambda: {"sizes": found}, [sizes_text(one) or "all sizes are fixed" for one in found])
+        return Result(lambda: SizesFirst(found), [sizes_text(one) or "all sizes are fixed" for one in found])
     if buckets is not None:
         made = _buckets(a, buckets, symbol or "", k, given)
-        return Result(made.to_json, profile_text(a, made.profiles(a), tool) if tool else _bucket_lines(made))
+        return Result(lambda: made, profile_text(a, made.profiles(a), tool) if tool else _bucket_lines(made))
     data = _usual(a, given)
-    rows = [row(("dim", _KINDS[kind]), sizes_text(data[kind]) or "all sizes are fixed") for kind in data]
-    return Result(lambda: data, rows)
+    told = [(text, getattr(data, kind)) for kind, text in _KINDS.items()]
+    none = "all sizes are fixed"
+    return Result(
+        lambda: data, [row(("dim", t), sizes_text(of) or none) for t, of in told if of is not ABSENT]
+    )
 
 
 _KINDS = {"usual": "typical sizes", "prefill": "with an empty cache", "smallest": "smallest sizes"}
 
 
-def _usual(a: Analysis, bind: dict[str, int]) -> dict[str, Any]:
+def _usual(a: Analysis, bind: dict[str, int]) -> SizesUsual:
     """Return typical sizes, the same with an empty cache, and the smallest sizes."""
-    from ..deploy import Sizes, enumerate_sizes
+    from ..deploy import Sizes as Question
+    from ..deploy import enumerate_sizes
 
-    question = Sizes.usual(a, bind)
+    question = Question.usual(a, bind)
     usual = question.preferred()
     prefill = question.prefill(usual)
     (smallest,) = enumerate_sizes(a, 1, least=min(question.least, *usual.values(), 1), bind=bind)
-    return {"usual": usual, **({"prefill": prefill} if prefill else {}), "smallest": smallest}
+    return SizesUsual(usual=usual, prefill=prefill or ABSENT, smallest=smallest)
 
 
 def _buckets(a: Analysis, file: Path, symbol: str, k: int, bind: dict[str, int]) -> Buckets:
@@ -199,18 +249,19 @@ def _bucket_lines(made: Buckets) -> Iterator[str]:
 _SIDES: tuple[Side, ...] = ("above", "below", "both")
 
 
-def _near(a: Analysis, wanted: dict[str, int], bind: dict[str, int], least: int) -> Result[Any]:
+def _near(a: Analysis, wanted: dict[str, int], bind: dict[str, int], least: int) -> Result[SizesNear]:
     """Return the result of ``sizes --near``: the nearest accepted sizes, and the conditions that the given ones break."""
-    from ..deploy import NoSizes, Sizes
+    from ..deploy import NoSizes
+    from ..deploy import Sizes as Question
     from ..report.evaluation import broken_lines
 
-    question = Sizes(a, bind, least=least)
+    question = Question(a, bind, least=least)
     question.known(wanted)
     sizes = question.completed(wanted)
     if sizes is not None:
         lines = [f"accepted: {answer_text(sizes, wanted)}"]
-        return Result(lambda: {"accepted": True, "broken": [], "sizes": sizes}, lines)
-    data: dict[str, Any] = {"accepted": False, "broken": []}
+        return Result(lambda: SizesNear(True, [], sizes), lines)
+    data: Any = {"accepted": False, "broken": []}
     for side in _SIDES:
         try:
             data[side] = question.nearest(wanted, side)

@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
 
 from ..expr.sizes import answer_text
 from .app import app
-from .console import FOUND, OK, Result
+from .console import FOUND, OK, Refused, Result
 from .options import Assume, Model, find, listed_sizes, load
 from .parameters import Argument
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from ..analysis import Analysis
     from ..explain.finding import Finding
     from ..lines import Printed
+    from ..report.json import Sizes
+
+
+@dataclass(frozen=True)
+class Why:
+    """`shapesolve why --json`. `sizes` are all sizes if the model runs, `near` the nearest accepted ones."""
+
+    runs: bool
+    sizes: Sizes | None
+    near: Mapping[str, Sizes | None]
+    findings: Sequence[Finding]
 
 
 @app.command()
@@ -22,7 +36,7 @@ def why(
     model: Model,
     sizes: Annotated[list[str], Argument(metavar="NAME=SIZE...", help="Sizes to explain: height=1082.")],
     assume: Assume = None,
-) -> Result[Any]:
+) -> Result[Why | Refused]:
     """Explain why the model fails at some sizes.
 
     Name the first failing node, its operand shapes and their origin, and the nearest sizes that run. Exit code: 0 if
@@ -30,23 +44,18 @@ def why(
 
         shapesolve why unet.onnx height=1082
     """
-    from ..deploy import Sizes
+    from ..deploy import Sizes as Question
 
     wanted = listed_sizes(",".join(sizes), "why")
     free = load(model, assume)
     find(free, findings=False)
-    question = Sizes(free, {}, least=0)
+    question = Question(free, {}, least=0)
     question.known(wanted)
     full = question.completed(wanted)
     causes = [] if full is not None else _causes(free, wanted)
     near = {} if full is not None else _nearest(free, wanted)
-    from ..report.json import finding_data
-
-    result: dict[str, Any] = {"runs": full is not None, "sizes": full, "near": near}
     code = OK if full is not None else FOUND
-    return Result(
-        lambda: {**result, "findings": [finding_data(f) for f in causes]}, _lines(wanted, full, causes), code
-    )
+    return Result(lambda: Why(full is not None, full, near, causes), _lines(wanted, full, causes), code)
 
 
 def _causes(free: Analysis, wanted: dict[str, int]) -> list[Finding]:

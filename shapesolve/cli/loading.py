@@ -84,7 +84,7 @@ class _Later:
     def exec_module(self, module: ModuleType) -> None:
         assert module.__spec__ is not None
         _FOUND[module] = module.__spec__.loader_state
-        vars(module).pop("__path__", None)  # so that looking for a submodule executes the module first
+        vars(module).pop("__path__", None)  # Looking for a submodule then executes the module first.
 
 
 def start_light() -> None:

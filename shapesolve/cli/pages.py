@@ -5,6 +5,7 @@ Examples are run in the checkout, and their output becomes part of the page.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -19,6 +20,7 @@ from click.testing import CliRunner
 from ..change.rules import BEYOND_NODES, RULES
 from ..explain.diagnose import CODES
 from .app import app
+from .schema import page, schema
 
 #: command -> introduction of the example, and its command lines; files are written to an empty folder
 EXAMPLES: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -131,7 +133,7 @@ EXAMPLES: dict[str, tuple[str, tuple[str, ...]]] = {
 #: commands that open a browser and wait
 SHOWN = {
     "view": "`shapesolve view examples/unet.onnx` opens the page that [report](report.md) writes.",
-    "serve": "`shapesolve serve` prints and opens the address of a page that accepts models, on this machine only.",
+    "serve": "`shapesolve serve` prints and opens the address of a page that accepts models; only this machine can open it.",
 }
 _SEVERITY = re.compile(r"^Severity: \w+\n+", re.MULTILINE)
 #: durations in the output, which differ between machines
@@ -222,11 +224,13 @@ def render_rules(docs: Path) -> str:
 
 
 def write_pages(docs: Path) -> None:
-    """Write the command and finding pages, the navigation, and the rules of `simplify`."""
+    """Write the command and finding pages, the schema, the navigation, and the rules of `simplify`."""
     for folder, pages in (("cli", render_pages(Path())), ("findings", render_findings(docs))):
         (docs / folder).mkdir(parents=True, exist_ok=True)
         for name, text in pages.items():
             (docs / folder / name).write_text(text, "utf-8")
+    (docs / "schema.json").write_text(json.dumps(schema(), indent=1) + "\n", "utf-8")
+    (docs / "json.md").write_text(page(), "utf-8")
     (docs / "mkdocs.yml").write_text(render_nav(docs), "utf-8")
     (docs / "guides/simplify.md").write_text(render_rules(docs), "utf-8")
 

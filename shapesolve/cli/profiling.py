@@ -4,18 +4,48 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from ..lines import row
 from .app import app
-from .console import Result, fail
+from .console import Refused, Result, fail
 from .options import AsJson, Assume, Bind, Model, find, listed_sizes, load, write_file
 from .parameters import Option
 
 if TYPE_CHECKING:
-    from ..deploy.profiles import Profile
+    from collections.abc import Mapping
+
+    from ..deploy import profiles
+    from ..deploy.profiles import Range
     from ..lines import Printed
+    from ..report.json import Sizes
+
+
+@dataclass(frozen=True)
+class CornersData:
+    """Accepted sizes by name."""
+
+    min: Sizes
+    opt: Sizes
+    max: Sizes
+
+
+@dataclass(frozen=True)
+class ProfileData:
+    """A profile; sizes between the minimum and the maximum must satisfy `conditions`."""
+
+    sizes: CornersData
+    inputs: Mapping[str, Range]
+    conditions: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Profile:
+    """`shapesolve profile --json`, the default output if no tool is given."""
+
+    profiles: Sequence[ProfileData]
 
 
 @app.command()
@@ -47,7 +77,7 @@ def profile(
     assume: Assume = None,
     bind: Bind = None,
     json: AsJson = False,
-) -> Result[Any]:
+) -> Result[Profile | Refused]:
     """Compute ranges of accepted sizes for compilers.
 
     The model accepts the minimum, optimum, and maximum sizes. Sizes that are not given are derived (total_seq from
@@ -69,29 +99,28 @@ def profile(
     find(a, findings=False)
     from ..deploy import profile as profiles_of
     from ..deploy import profile_text
+    from ..report.json import data_of, envelope
 
     low, usual, high = (
         listed_sizes(text, f"--{name}") for name, text in (("min", min), ("opt", opt), ("max", max))
     )
     empty = tool not in TARGETS or TARGETS[tool].empty
     found = profiles_of(a, usual, min=low, max=high, split=split, empty_cache=empty)
-    text = profile_text(a, found, tool or "json")
-    if not tool and not json and output is None and sys.stdout.isatty():
-        return Result(None, _table(found))
+    corners = [CornersData(one.min, one.opt, one.max) for one in found]
+    data = Profile([ProfileData(c, one.inputs, one.conditions) for c, one in zip(corners, found)])
     if tool in ("", "json"):
-        from ..report.json import envelope
-
-        text = envelope("profile", {"profiles": [one.to_json() for one in found]})
-    silent = tool in ("", "json") or (TARGETS[tool].commented and output is None)
-    for condition in () if silent else conditions_text(found, tool):
-        print(f"note: {condition}", file=sys.stderr)
+        text = envelope("profile", data_of(data))
+    else:
+        text = profile_text(a, found, tool)
+        for condition in () if TARGETS[tool].commented and output is None else conditions_text(found, tool):
+            print(f"note: {condition}", file=sys.stderr)
     if output is None:
-        return Result(None, text)
+        return Result(lambda: data, text if tool or not sys.stdout.isatty() else _table(found))
     write_file(output, f"{text}\n".encode(), a.model)
     return Result(None, [f"wrote {output}"])
 
 
-def _table(found: Sequence[Profile]) -> Iterator[Printed]:
+def _table(found: Sequence[profiles.Profile]) -> Iterator[Printed]:
     """Return the table of sizes per name, and the conditions on sizes within the ranges."""
     from ..lines import line, row
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from enum import Enum
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from ..expr.nearest import like_pattern, meant
 from ..lines import plain
@@ -39,8 +40,15 @@ from .options import (
 from .parameters import Argument, Option
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ..analysis import Analysis
+    from ..explain.derivation import Derivation
     from ..lines import Printed
+    from ..propagate.constraint import Constraint
+    from ..report.evaluation import Evaluate
+    from ..report.json import Analyze, Contract
+    from ..report.verdict import Prove
 
 
 class RowsFormat(Enum):
@@ -67,7 +75,7 @@ def analyze(
     broadcast: Broadcast = "named",
     exact: Exact = False,
     format: FindingsFormat = Format.text,
-) -> Result[Any]:
+) -> Result[Analyze]:
     """Show input and output shapes, the contract, and all findings.
 
     Exit code: 1 if no input sizes are accepted. To fail on any error, use `check`. Examples:
@@ -123,7 +131,7 @@ def contract(
         Path | None,
         Option("-o", "--output", metavar="FILE", help="File to write; required by --format onnx."),
     ] = None,
-) -> Result[Any]:
+) -> Result[Contract]:
     """Show the conditions on input sizes under which the model runs.
 
     Each condition names the nodes that require it. Checkers take the shapes of all inputs by name and return the
@@ -150,7 +158,7 @@ def contract(
 
         save_changed(a.model, guarded_proto(a), output or Path())
         return Result(None, [f"wrote {output}"], *ending(a))
-    from ..report.json import contract_data, envelope
+    from ..report.json import contract_data, data_of, envelope
 
     if output is None:
         json = format is ContractFormat.json
@@ -158,7 +166,7 @@ def contract(
             lambda: contract_data(a), () if json else _contract_text(a, format, outputs, exact), accepts(a)
         )
     if format is ContractFormat.json:
-        text: str | list[Printed] = envelope("contract", contract_data(a))
+        text: str | list[Printed] = envelope("contract", data_of(contract_data(a)))
     else:
         text = _contract_text(a, format, outputs, exact)
     write_file(output, f"{(text if isinstance(text, str) else plain(text)).rstrip()}\n".encode(), a.model)
@@ -177,6 +185,13 @@ def _contract_text(a: Analysis, form: ContractFormat, outputs: bool, exact: bool
     return guard(a, form.value, outputs=outputs)  # type: ignore[arg-type]  # the others are languages
 
 
+@dataclass(frozen=True)
+class Constraints:
+    """`shapesolve constraints --json`: the selected constraints, in graph order."""
+
+    constraints: Sequence[Constraint]
+
+
 @app.command()
 def constraints(
     model: Model,
@@ -193,7 +208,7 @@ def constraints(
     assume: Assume = None,
     bind: Bind = None,
     format: Annotated[RowsFormat, Option("--format", help="Output format.")] = RowsFormat.text,
-) -> Result[Any]:
+) -> Result[Constraints]:
     """List the size constraints of a model, in graph order.
 
     A definition gives a dim of a node's output; a requirement is a condition for the node to run. Examples:
@@ -213,11 +228,10 @@ def constraints(
     rows = rows if node is None else rows.for_nodes(lambda label: fnmatchcase(label, node) or label == node)
     if node is not None and not rows:
         fail(f"no node matches {node!r}{like_pattern(node, [n.label for n in a.model.graph.nodes])}")
-    from ..report.json import constraints_data
     from ..report.text import constraint_lines
 
     text = rows.to_smtlib() if format is RowsFormat.smtlib else constraint_lines(rows)
-    return Result(lambda: constraints_data(rows), text, *ending(a))
+    return Result(lambda: Constraints(list(rows)), text, *ending(a))
 
 
 @app.command()
@@ -235,7 +249,7 @@ def explain(
     assume: Assume = None,
     bind: Bind = None,
     broadcast: Broadcast = "named",
-) -> Result[Any]:
+) -> Result[Derivation]:
     """Derive a tensor's shape from the inputs, axis by axis.
 
     Nodes that pass a size on unchanged are counted; nodes that compute one are named. Examples:
@@ -263,7 +277,7 @@ def evaluate(
         Option("--tensors", metavar="PATTERN", help="Tensors to show. [default: inputs and outputs]"),
     ] = None,
     format: Annotated[TextOrJson, Option("--format", help="Output format.")] = TextOrJson.text,
-) -> Result[Any]:
+) -> Result[Evaluate]:
     """Compute tensor shapes at given input sizes.
 
     Exit code: 1 if the model does not run at these sizes. Example:
@@ -294,7 +308,7 @@ def prove(
     assume: Assume = None,
     bind: Bind = None,
     broadcast: Broadcast = "named",
-) -> Result[Any]:
+) -> Result[Prove]:
     """Prove a condition, or find a counterexample.
 
     A proof holds for all accepted sizes. Exit code: 0 if proved, 1 if refuted, 3 if unknown. Example:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,7 +14,15 @@ from .options import Assume, Bind, Broadcast, FindingsFormat, sizes_of
 from .parameters import Argument, Option
 
 if TYPE_CHECKING:
+    from ..report.coverage import Coverage
     from ..report.scan import ScanRow
+
+
+@dataclass(frozen=True)
+class Scan:
+    """`shapesolve scan --json`."""
+
+    models: Sequence[ScanRow]
 
 
 @app.command()
@@ -35,7 +43,7 @@ def scan(
     baseline: Baseline = None,
     format: FindingsFormat = Format.text,
     dask: Annotated[str | None, Option("--dask", metavar="ADDRESS", help="Use this Dask scheduler.")] = None,
-) -> Result[Any]:
+) -> Result[Scan]:
     """Analyze many models in parallel, one row each.
 
     Exit code: 0 if no finding fails (errors; see --fail-on), 1 if one does, 2 if a model cannot be read. Options can
@@ -70,9 +78,9 @@ def scan(
             return Result(None, sarif_text(found, broken), code)
         lines = [*annotation_lines(found), *(command("error", text, path) for path, text in broken.items())]
         return Result(None, "\n".join(lines), code)
-    from ..report.scan import scan_data, scan_lines
+    from ..report.scan import scan_lines
 
-    return Result(lambda: scan_data(rows), scan_lines(rows), code)
+    return Result(lambda: Scan(rows), scan_lines(rows), code)
 
 
 def _rows(
@@ -108,12 +116,19 @@ def _rows(
             return [replace(r, path=str(p)) for r, p in zip(rows, files, strict=True)]
 
 
+@dataclass(frozen=True)
+class Ops:
+    """`shapesolve ops --json`."""
+
+    operators: Sequence[Coverage]
+
+
 @app.command()
 def ops(
     pattern: Annotated[
         str | None, Argument(metavar="[OPERATOR]", help="Show only matching operators, e.g. 'Conv*'.")
     ] = None,
-) -> Result[Any]:
+) -> Result[Ops]:
     """List the supported operators, with versions and kinds of rules.
 
     A rule is a signature (one line that names the dims), a function, the operator's body (expanded into standard
@@ -131,7 +146,7 @@ def ops(
     if not rows:
         near = like_pattern(pattern or "", [r.op_type for r in coverage()])
         fail(f"no operator matches {pattern!r}{near}")
-    return Result(lambda: {"operators": rows}, coverage_lines(rows))
+    return Result(lambda: Ops(rows), coverage_lines(rows))
 
 
 @app.command()

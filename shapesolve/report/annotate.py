@@ -20,7 +20,7 @@ from ..expr.printing import dim_param_text
 from ..lower.standard import newly_rejected
 from ..model.saving import with_weights
 from ..solve.contract.contract import Contract
-from .json import contract_data, envelope
+from .json import contract_data, data_of, envelope
 
 if TYPE_CHECKING:
     from ..model import Graph
@@ -73,7 +73,7 @@ def annotated(analysis: Analysis, policy: Policy = "refine", *, contract: bool =
         writer, copy = _Writer(analysis, policy), onnx.ModelProto()
         copy.CopyFrom(analysis.model.proto)
     if contract:
-        _set_metadata(copy, CONTRACT_KEY, envelope("contract", contract_data(analysis)))
+        _set_metadata(copy, CONTRACT_KEY, envelope("contract", data_of(contract_data(analysis))))
     names = (_folded(f"{name} = {dim}") for dim, name in writer.invented.items())
     _set_metadata(copy, NAMES_KEY, "\n".join(names))
     return copy

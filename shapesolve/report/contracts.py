@@ -56,7 +56,7 @@ def _section(name: str, analysis: Analysis) -> Iterator[str]:
         yield "No input sizes run.\n"
         return
     if not contract:
-        yield f"Every input size runs{f', as far as known: {contract.limits}' if contract.limits else ''}.\n"
+        yield f"Every input size runs{f' ({contract.limits})' if contract.limits else ''}.\n"
         return
     usual = contract.usual
     if usual.terms:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..explain.names import dtype_name, shape_text
@@ -15,7 +16,18 @@ if TYPE_CHECKING:
     from ..analysis import Analysis
     from ..explain.finding import Violation
     from ..solve.contract.contract import Term
-    from .documents import EvaluateData
+    from .json import Sizes
+
+
+@dataclass(frozen=True)
+class Evaluate:
+    """`shapesolve evaluate --json`; `open` has the shapes that the given sizes leave undetermined."""
+
+    sizes: Sizes
+    tensors: Mapping[str, Sequence[int]]
+    open: Mapping[str, str]
+    broken_contract: Sequence[str]
+    violations: Sequence[Violation]
 
 
 def told_terms(analysis: Analysis, sizes: Mapping[str, int]) -> Sequence[Term]:
@@ -28,19 +40,16 @@ def told_terms(analysis: Analysis, sizes: Mapping[str, int]) -> Sequence[Term]:
     return analysis.contract.broken(sizes)
 
 
-def evaluation_data(analysis: Analysis, sizes: Mapping[str, int], names: Sequence[str]) -> EvaluateData:
-    """Return tensor sizes determined by the given sizes, and broken conditions and requirements, as data."""
+def evaluation_data(analysis: Analysis, sizes: Mapping[str, int], names: Sequence[str]) -> Evaluate:
+    """Return tensor sizes determined by the given sizes, and broken conditions and requirements."""
     known = analysis._solved.sizes_at(sizes)
-    return {
-        "sizes": dict(sizes),
-        "tensors": {n: list(known[n]) for n in names if n in known},
-        "open": {n: shape_text(analysis.shapes.get(n)) for n in names if n not in known},
-        "broken_contract": [t.text for t in analysis.contract.broken(sizes)],
-        "violations": [
-            {"condition": v.text, "message": v.message, "nodes": list(v.nodes)}
-            for v in analysis._solved.violations_at(sizes)
-        ],
-    }
+    return Evaluate(
+        sizes=sizes,
+        tensors={n: known[n] for n in names if n in known},
+        open={n: shape_text(analysis.shapes.get(n)) for n in names if n not in known},
+        broken_contract=[t.text for t in analysis.contract.broken(sizes)],
+        violations=analysis._solved.violations_at(sizes),
+    )
 
 
 def _at(shape: Shape, sizes: Mapping[str, int]) -> Shape:

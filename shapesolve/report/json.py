@@ -1,24 +1,29 @@
-"""JSON with a stable layout: the data described by `shapesolve.report.schema`, in a common envelope."""
+"""JSON with a stable layout: the records that commands print, in a common envelope."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import fields, is_dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
 from math import lcm
-from typing import TYPE_CHECKING, Any, cast
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
 
 from ..explain.names import dtype_name
 from ..expr import Cond, Dim, eq, symbol
 from ..expr.traverse import atoms_of
 from ..lines import json_text
+from .layouts import LAYOUTS, keys_of
 
 if TYPE_CHECKING:
     from ..analysis import Analysis
     from ..explain.finding import Finding
-    from ..propagate.constraint import Constraint
-    from .documents import AnalysisData, ConditionData, ConstraintsData, FindingData
+    from ..expr import Shape
+    from ..solve.contract.contract import Term, Usual
 
 VERSION = 1
+Sizes = Mapping[str, int]
+#: default of a field that is left out of the JSON
+ABSENT: Any = object()
 
 
 def envelope(command: str, data: Mapping[str, Any]) -> str:
@@ -27,11 +32,16 @@ def envelope(command: str, data: Mapping[str, Any]) -> str:
 
 
 def data_of(value: Any) -> Any:
-    """Convert a dataclass or named tuple to plain data, recursively. Dims and conditions become numbers or strings."""
+    """Convert a record to plain data, recursively. Dims and conditions become numbers or strings."""
     if isinstance(value, Dim):
         return str(value) if value.terms else value.const
+    layout = LAYOUTS.get(type(value).__name__)
+    if layout is not None and layout.keys:
+        found = [(key, attrgetter(name)(value), kind) for key, name, kind in keys_of(layout.keys)]
+        return {key: dict(of) if kind == "sizes" else data_of(of) for key, of, kind in found}
     if is_dataclass(value):
-        return {f.name: data_of(getattr(value, f.name)) for f in fields(value)}
+        own = ((f.name, getattr(value, f.name)) for f in fields(value))
+        return {name: data_of(of) for name, of in own if of is not ABSENT}
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return {name: data_of(v) for name, v in zip(value._fields, value, strict=True)}
     if isinstance(value, Mapping):
@@ -43,65 +53,114 @@ def data_of(value: Any) -> Any:
 
 def render_json(analysis: Analysis) -> str:
     """Return the report of an analysis as a JSON string."""
-    return json_text({"version": VERSION, **report_data(analysis)})
+    return json_text({"version": VERSION, **data_of(report_data(analysis))})
 
 
-def report_data(analysis: Analysis) -> AnalysisData:
-    """Return the report of an analysis as plain data."""
-    model = analysis.model
-    outputs = [name for name, _ in model.graph.outputs]
-    return {
-        "model": model.path.name if model.path is not None else model.graph.name,
-        "nodes": len(model.graph.nodes),
-        "opsets": {domain or "ai.onnx": version for domain, version in sorted(model.opsets.items())},
-        "ok": analysis.ok,
-        "inputs": list(analysis.inputs),
-        "outputs": outputs,
-        "tensors": {
-            name: {
-                "dtype": dtype_name(dtype),
-                "shape": _shape(analysis, name),
-            }
-            for name, dtype in analysis.dtypes.items()
-        },
-        "bindings": dict(analysis.bindings),
-        "contract": [] if analysis.conflicts else _contract(analysis),
-        "unjudged": [] if analysis.conflicts else list(analysis.contract.unjudged),
-        "findings": [finding_data(f) for f in analysis.findings],
-    }
+@dataclass(frozen=True)
+class TensorData:
+    """A tensor. The shape is null if the rank is unknown; a symbolic size is an expression."""
+
+    dtype: str
+    shape: Shape | None
 
 
-def _shape(analysis: Analysis, name: str) -> list[int | str] | None:
-    shape: list[int | str] | None = data_of(analysis.shapes.get(name))
-    return shape
+@dataclass(frozen=True)
+class ConditionData:
+    """A condition on input sizes, and the nodes that require it."""
+
+    condition: str
+    nodes: Sequence[str]
 
 
-def _contract(analysis: Analysis) -> list[ConditionData]:
-    return [{"condition": t.text, "nodes": list(t.nodes)} for t in analysis.contract]
+@dataclass(frozen=True)
+class AnalysisData:
+    """Analysis of a model: `Analysis.to_json()`, which also includes the version.
 
-
-def contract_data(analysis: Analysis) -> dict[str, Any]:
-    """Return the contract with its input shapes, and with output shapes as expressions of the input sizes.
-
-    `ranges` has the minimum, the maximum, and a divisor of each symbol; if `ranges_suffice`, they imply the whole
-    contract.
+    `unjudged`: tensors of unknown rank, which the contract does not cover.
     """
-    graph = analysis.model.graph
+
+    model: str
+    nodes: int
+    opsets: Sizes
+    ok: bool
+    inputs: Sequence[str]
+    outputs: Sequence[str]
+    tensors: Mapping[str, TensorData]
+    bindings: Sizes
+    contract: Sequence[ConditionData]
+    unjudged: Sequence[str]
+    findings: Sequence[Finding]
+
+
+class Analyze(AnalysisData):
+    """`shapesolve analyze --json`."""
+
+
+def report_data(analysis: Analysis) -> Analyze:
+    """Return the report of an analysis."""
+    model, shapes = analysis.model, analysis.shapes
+    return Analyze(
+        model=model.path.name if model.path is not None else model.graph.name,
+        nodes=len(model.graph.nodes),
+        opsets={domain or "ai.onnx": version for domain, version in sorted(model.opsets.items())},
+        ok=analysis.ok,
+        inputs=list(analysis.inputs),
+        outputs=[name for name, _ in model.graph.outputs],
+        tensors={n: TensorData(dtype_name(dtype), shapes.get(n)) for n, dtype in analysis.dtypes.items()},
+        bindings=analysis.bindings,
+        contract=[] if analysis.conflicts else [ConditionData(t.text, t.nodes) for t in analysis.contract],
+        unjudged=[] if analysis.conflicts else list(analysis.contract.unjudged),
+        findings=list(analysis.findings),
+    )
+
+
+@dataclass
+class SymbolRangeData:
+    """Range of a symbol: its minimum, maximum (null: unbounded), and a common divisor of its sizes."""
+
+    min: int = 0
+    max: int | None = None
+    multiple: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contract:
+    """`shapesolve contract --json`, which `shapesolve.Contract.from_json` reads. `impossible`: no sizes run.
+
+    `unjudged`: tensors of unknown rank, which the contract does not cover. `inputs` and `outputs` are shapes; output
+    shapes are expressions of the input sizes. `ranges` are the bounds and a divisor of each symbol; if
+    `ranges_suffice`, they imply the whole contract.
+    """
+
+    terms: Sequence[Term]
+    usual: Usual
+    impossible: bool
+    derived: Mapping[str, str] = ABSENT
+    unjudged: Sequence[str] = ABSENT
+    internal: Sequence[Term] = ABSENT
+    assumed: Sequence[Term] = ABSENT
+    declared: Sequence[Term] = ABSENT
+    inputs: Mapping[str, Shape | None]
+    outputs: Mapping[str, Shape | None]
+    ranges: Mapping[str, SymbolRangeData]
+    ranges_suffice: bool
+
+
+def contract_data(analysis: Analysis) -> Contract:
+    """Return the contract with its input and output shapes."""
     ranges, suffice = _ranges(analysis)
-    return {
+    return Contract(
         **analysis.contract.to_json(),
-        "inputs": {name: _shape(analysis, name) for name in analysis.inputs},
-        "outputs": {name: _shape(analysis, name) for name, _ in graph.outputs},
-        "ranges": ranges,
-        "ranges_suffice": suffice,
-    }
+        inputs={name: analysis.shapes.get(name) for name in analysis.inputs},
+        outputs={name: analysis.shapes.get(name) for name, _ in analysis.model.graph.outputs},
+        ranges=ranges,
+        ranges_suffice=suffice,
+    )
 
 
-def _ranges(analysis: Analysis) -> tuple[dict[str, dict[str, int | None]], bool]:
+def _ranges(analysis: Analysis) -> tuple[dict[str, SymbolRangeData], bool]:
     """Return bounds and a divisor of each input symbol, and True if these imply all conditions of the contract."""
-    ranges: dict[str, dict[str, int | None]] = {
-        name: {"min": 0, "max": None, "multiple": 1} for name in analysis.symbols
-    }
+    ranges = {name: SymbolRangeData() for name in analysis.symbols}
     suffice = not analysis.contract.impossible and not analysis.contract.unjudged
     for term in (*analysis.contract.terms, *analysis.contract.assumed):
         waiting, known = [term.cond], True
@@ -115,7 +174,7 @@ def _ranges(analysis: Analysis) -> tuple[dict[str, dict[str, int | None]], bool]
     return ranges, suffice
 
 
-def _narrowed(cond: Cond, ranges: Mapping[str, dict[str, int | None]]) -> bool:
+def _narrowed(cond: Cond, ranges: Mapping[str, SymbolRangeData]) -> bool:
     """Merge a condition into the ranges if it is a bound, equation, or divisor; return False for others."""
     name = next(iter(cond.free)) if len(cond.free) == 1 else ""
     if name not in ranges or cond.kind not in (">=", "=="):
@@ -124,7 +183,7 @@ def _narrowed(cond: Cond, ranges: Mapping[str, dict[str, int | None]]) -> bool:
     if not isinstance(d, Dim) or len(d.terms) != 1:
         step = _step(cond, name)
         if step:
-            own["multiple"] = lcm(own["multiple"] or 1, step)
+            own.multiple = lcm(own.multiple, step)
         return bool(step)
     (monomial, factor), const = d.terms[0], d.const
     if len(monomial) != 1 or monomial[0].kind != "sym":
@@ -132,12 +191,12 @@ def _narrowed(cond: Cond, ranges: Mapping[str, dict[str, int | None]]) -> bool:
     if cond.kind == "==":
         if const % factor:
             return False
-        own["min"] = own["max"] = -const // factor
+        own.min = own.max = -const // factor
     elif factor > 0:
-        own["min"] = max(own["min"] or 0, -(const // factor))
+        own.min = max(own.min, -(const // factor))
     else:
         most = const // -factor
-        own["max"] = most if own["max"] is None else min(own["max"], most)
+        own.max = most if own.max is None else min(own.max, most)
     return True
 
 
@@ -150,40 +209,3 @@ def _step(cond: Cond, name: str) -> int:
     }
     k = steps.pop() if len(steps) == 1 else 0
     return k if k and cond is eq(symbol(name) % k, 0) else 0
-
-
-def finding_data(finding: Finding) -> FindingData:
-    """Return a finding as plain data."""
-    sizes = {"runs": dict(finding.runs), "fails": dict(finding.fails)}
-    data = {"severity": finding.severity, **data_of(finding), "nodes": list(finding.named), **sizes}
-    return cast("FindingData", data)
-
-
-def constraints_data(rows: Iterable[Constraint]) -> ConstraintsData:
-    """Return the rows of a constraint system as plain data."""
-    return {
-        "constraints": [
-            {
-                "role": c.role,
-                "node": c.node,
-                "op_type": c.op_type,
-                "condition": c.text,
-                "over_inputs": c.text_over_inputs,
-                "rule": c.rule,
-                "sites": [{"tensor": s.tensor, "axis": s.axis, "element": s.data} for s in c.origin.sites],
-            }
-            for c in rows
-        ]
-    }
-
-
-def findings_data(
-    found: Iterable[tuple[str, bool, Iterable[Finding]]], broken: Mapping[str, str]
-) -> dict[str, Any]:
-    """Return the findings of several models. `broken` maps the path of an unusable model to the reason."""
-    models = [
-        {"model": name, "ok": ok, "findings": [finding_data(f) for f in findings]}
-        for name, ok, findings in found
-    ]
-    unusable = [{"model": name, "error": text} for name, text in broken.items()]
-    return {"models": models, "unusable": unusable}

@@ -10,11 +10,10 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from ..lines import Printed, line, row
 from ..operators.plugins import load_plugin, named_plugins
-from .json import finding_data
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor, Future, ProcessPoolExecutor
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 
     from ..analysis import BroadcastMode
     from ..explain.finding import Finding
-    from .documents import ScannedModel
 
 #: no errors; findings that are errors; not a readable model; the analysis itself failed
 Status = Literal["ok", "conflict", "unusable", "failed"]
@@ -69,6 +67,10 @@ def scan_one(
     from ..model import ModelError
 
     start = time.perf_counter()
+
+    def seconds() -> float:
+        return round(time.perf_counter() - start, 3)
+
     try:
         a = analyze(path, broadcast=broadcast, assume=assume, bind=bind)
         findings = tuple(a.findings)
@@ -76,16 +78,15 @@ def scan_one(
         unjudged = () if a.conflicts else a.contract.unjudged
         status: Status = "ok" if a.ok else "conflict"
         known = sum(1 for name in a.dtypes if name in a.shapes)
-        seconds = time.perf_counter() - start
         return ScanRow(
-            path, status, len(a.model.graph.nodes), seconds, len(a.dtypes), known, contract, findings,
+            path, status, len(a.model.graph.nodes), seconds(), len(a.dtypes), known, contract, findings,
             findings[0].title if status == "conflict" else "", unjudged,
         )  # fmt: skip
     except ModelError as e:
-        return ScanRow(path, "unusable", seconds=time.perf_counter() - start, message=str(e))
+        return ScanRow(path, "unusable", seconds=seconds(), message=str(e))
     except Exception as e:
         text = f"{type(e).__name__}: {' '.join(str(e).split())[:300]}"
-        return ScanRow(path, "failed", seconds=time.perf_counter() - start, message=text)
+        return ScanRow(path, "failed", seconds=seconds(), message=text)
 
 
 def scan(
@@ -136,9 +137,8 @@ _Work = Mapping[str, tuple[str, "BroadcastMode", tuple[str, ...], dict[str, int]
 def _run(executor: Executor, work: _Work) -> Iterator[ScanRow]:
     from concurrent.futures import as_completed
 
-    largest_first = sorted(
-        work, key=_size, reverse=True
-    )  # so that no large file is left to run alone at the end
+    # Otherwise, a large file might run alone at the end.
+    largest_first = sorted(work, key=_size, reverse=True)
     futures: dict[Future[ScanRow], str] = {executor.submit(scan_one, *work[f]): f for f in largest_first}
     for future in as_completed(futures):
         yield future.result()
@@ -197,7 +197,7 @@ def _size(file: str) -> int:
         return 0
 
 
-# ---------------------------------------------------------------------- text and data
+# ---------------------------------------------------------------------- text
 
 
 def scan_lines(rows: Sequence[ScanRow]) -> Iterator[Printed]:
@@ -223,23 +223,3 @@ def scan_lines(rows: Sequence[ScanRow]) -> Iterator[Printed]:
 
 def _totals_text(totals: dict[str, int]) -> str:
     return ", ".join(f"{n} {status}" for status, n in totals.items() if n) or "no models found"
-
-
-def scan_data(rows: Sequence[ScanRow]) -> dict[str, Any]:
-    """Return the rows as plain data."""
-    return {"models": [_row_data(r) for r in rows]}
-
-
-def _row_data(r: ScanRow) -> ScannedModel:
-    return {
-        "path": r.path,
-        "status": r.status,
-        "nodes": r.nodes,
-        "seconds": round(r.seconds, 3),
-        "tensors": r.tensors,
-        "tensors_with_shape": r.known,
-        "contract": list(r.contract),
-        "unjudged": list(r.unjudged),
-        "findings": [finding_data(f) for f in r.findings],
-        "message": r.message,
-    }

@@ -222,7 +222,7 @@ def _form_lines(
 
 
 def _example(analysis: Analysis) -> dict[str, int]:
-    """Return readable example sizes at which the model runs, for the names without a simple bound."""
+    """Return readable sizes that the model accepts, for the names without a simple bound."""
     from ..deploy.sizes import NoSizes, Sizes
 
     terms = analysis.contract.usual.terms

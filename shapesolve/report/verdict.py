@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
 
 from ..explain.limits import MAX_LINES
 from ..lines import Line, line
 from ..solve.proof import Proof, Proved, Refuted, Unknown
-
-if TYPE_CHECKING:
-    from .documents import ProveData
+from .json import ABSENT, Sizes
 
 
 def verdict_lines(claim: str, proof: Proof) -> Iterator[Line]:
@@ -44,20 +43,36 @@ def verdict_lines(claim: str, proof: Proof) -> Iterator[Line]:
             yield line(("dim", "  because   "), proof.reason)
 
 
-def verdict_data(claim: str, proof: Proof) -> ProveData:
-    """Return the result of a proof as plain data."""
-    decided: Literal["proved", "refuted", "unknown"] = (
-        "proved" if proof else "refuted" if isinstance(proof, Refuted) else "unknown"
-    )
-    data: ProveData = {"claim": claim, "decided": decided}
+@dataclass(frozen=True)
+class ReasonData:
+    """Premise of a proof."""
+
+    condition: str
+    node: str
+    rule: str
+
+
+@dataclass(frozen=True)
+class Prove:
+    """`shapesolve prove --json`; a proof that needs assumptions is `unknown`, with the assumptions listed.
+
+    A refuted claim may be proved under the conditions `holds_if`.
+    """
+
+    claim: str
+    decided: Literal["proved", "refuted", "unknown"]
+    assuming: Sequence[str] = ABSENT
+    since: Sequence[ReasonData] = ABSENT
+    counterexample: Sizes = ABSENT
+    holds_if: Sequence[str] = ABSENT
+    reason: str = ABSENT
+
+
+def verdict_data(claim: str, proof: Proof) -> Prove:
+    """Return the result of a proof."""
     if isinstance(proof, Proved):
-        data["assuming"] = list(proof.assumptions)
-        data["since"] = [
-            {"condition": str(c), "node": c.origin.node, "rule": c.origin.rule} for c in proof.core
-        ]
-    elif isinstance(proof, Refuted):
-        data["counterexample"] = dict(proof.counterexample)
-        data["holds_if"] = list(proof.holds_if)
-    elif isinstance(proof, Unknown):
-        data["reason"] = proof.reason
-    return data
+        since = [ReasonData(str(c), c.origin.node, c.origin.rule) for c in proof.core]
+        return Prove(claim, "proved" if proof else "unknown", assuming=proof.assumptions, since=since)
+    if isinstance(proof, Refuted):
+        return Prove(claim, "refuted", counterexample=proof.counterexample, holds_if=proof.holds_if)
+    return Prove(claim, "unknown", reason=proof.reason if isinstance(proof, Unknown) else ABSENT)

@@ -18,7 +18,6 @@ from ..model.saving import external_locations
 if TYPE_CHECKING:
     from ..analysis import Analysis
     from ..explain.runtime import Verification
-    from .documents import RunData
 
 
 def verify_at_sizes(
@@ -85,7 +84,7 @@ def _none_found(analysis: Analysis, given: Mapping[str, int], reason: str) -> st
     return f"found no sizes{f' with {sizes}' if sizes else ''} that satisfy the contract: {reason}"
 
 
-# ---------------------------------------------------------------------- text and data
+# ---------------------------------------------------------------------- text
 
 
 def verification_lines(analysis: Analysis, runs: Sequence[Verification]) -> Iterator[Printed]:
@@ -109,15 +108,3 @@ def verification_lines(analysis: Analysis, runs: Sequence[Verification]) -> Iter
                 ("shape", m.predicted),
                 f" predicted {list(m.computed)}, got {list(m.true)}",
             )
-
-
-def verification_data(runs: Sequence[Verification]) -> list[RunData]:
-    """Return the runs as plain data."""
-
-    return [
-        {
-            "sizes": dict(r.bindings), "ok": r.ok, "compared": r.compared, "open": list(r.open),
-            "mismatches": list(r.mismatches),
-        }
-        for r in runs
-    ]  # fmt: skip

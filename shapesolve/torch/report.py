@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -11,7 +11,7 @@ import torch
 from ..analysis import Analysis
 from ..lines import Printed, json_text, line, plain
 from ..report.gate import SEVERITIES
-from ..report.json import VERSION, finding_data
+from ..report.json import VERSION, data_of
 from ..report.json import report_data as analysis_data
 from ..report.sarif import annotation_lines, sarif_text
 from ..report.text import counted, finding_lines
@@ -163,15 +163,6 @@ def report_data(report: Report) -> dict[str, Any]:
             for s in report.sizes
         ],
         "corrected": report.corrected,
-        "findings": [source_data(f) for f in report.findings],
-        "analysis": None if report.analysis is None else analysis_data(report.analysis),
+        "findings": data_of(report.findings),
+        "analysis": None if report.analysis is None else data_of(analysis_data(report.analysis)),
     }
-
-
-def source_data(finding: SourceFinding) -> dict[str, Any]:
-    """One finding as plain data."""
-    data: dict[str, Any] = dict(finding_data(finding))
-    data["place"] = None if finding.place is None else asdict(finding.place)
-    data["counterexample"] = dict(finding.counterexample)
-    data["verdict"] = finding.verdict
-    return data

@@ -22,7 +22,7 @@ from shapesolve.deploy.sizes import Sizes
 from shapesolve.model.saving import external_locations
 from shapesolve.report.annotate import CONTRACT_KEY, read_contract, read_names
 from shapesolve.report.annotate_file import save_annotated
-from shapesolve.report.json import contract_data
+from shapesolve.report.json import contract_data, data_of
 
 from ..building import bundled_files, corpus_files
 from .broken import CASES, ints, model
@@ -127,7 +127,7 @@ def test_the_contract_is_stored_and_read_back() -> None:
     assert json.loads(text) == {
         "version": 1,
         "command": "contract",
-        **json.loads(json.dumps(contract_data(a))),
+        **json.loads(json.dumps(data_of(contract_data(a)))),
     }
     read = read_contract(out)
     assert read is not None

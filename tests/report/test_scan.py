@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from shapesolve.lines import plain
-from shapesolve.report.scan import find_models, scan, scan_data, scan_lines
+from shapesolve.report.json import data_of
+from shapesolve.report.scan import find_models, scan, scan_lines
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -83,9 +84,9 @@ def test_text_and_data(folder: Path) -> None:
     text = plain(scan_lines(rows))
     assert "4 models: 2 ok, 1 conflict, 1 unusable" in text
     assert "is not an ONNX model" in text
-    data = scan_data(rows)
-    assert [m["status"] for m in data["models"]] == [s for _, s in EXPECTED]
-    assert data["models"][3]["contract"][0] == "height % 8 == 0"
+    data = data_of(rows)
+    assert [m["status"] for m in data] == [s for _, s in EXPECTED]
+    assert data[3]["contract"][0] == "height % 8 == 0"
 
 
 def test_files_are_found_once(folder: Path) -> None:

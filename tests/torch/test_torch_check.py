@@ -23,7 +23,7 @@ from torch.export import Dim
 from torch_correct import ViewFromShape
 from torch_mistakes import HardCodedBatch, HardCodedLength, ShortPositionTable, SqueezeBatch, bench
 
-from shapesolve.report.schema import schema
+from shapesolve.cli.schema import schema
 from shapesolve.testing import assert_exports
 from shapesolve.torch import check
 from shapesolve.torch.exporting import quiet
