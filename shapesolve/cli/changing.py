@@ -60,7 +60,15 @@ class Generalized:
     runs: Sequence[Run]
 
 
-@app.command()
+@app.command(
+    example=[
+        "Two exports for images of fixed sizes become one model for other sizes.",
+        "fix examples/unet.onnx -o small.onnx --bind height=64 --bind width=64 --bind batch=1",
+        "fix examples/unet.onnx -o wide.onnx --bind height=96 --bind width=160 --bind batch=1",
+        "generalize small.onnx wide.onnx -o dynamic.onnx --dim image[2]=height --dim image[3]=width",
+        "analyze dynamic.onnx --tensors mask",
+    ]
+)
 def generalize(
     models: Annotated[
         list[Path], Argument(metavar="EXPORTS", help="Exports of the same model at two or more fixed sizes.")
@@ -158,7 +166,14 @@ def _verify_exports(exports: Sequence[Read], changed: ModelProto) -> list[Run]:
     return verify_exports([with_weights(e.proto, e) for e in exports], changed)
 
 
-@app.command()
+@app.command(
+    example=[
+        "A model for a single 64 x 64 image becomes one for batches.",
+        "fix examples/unet.onnx -o fixed.onnx --bind batch=1 --bind height=64 --bind width=64",
+        "free fixed.onnx -o dynamic.onnx --dim image[0]=batch --verify",
+        "analyze dynamic.onnx --tensors mask",
+    ]
+)
 def free(
     model: Model,
     output: Out,
@@ -255,7 +270,12 @@ Keep = Annotated[
 Explain = Annotated[bool, Option("--explain", help="List removed nodes with the reason for each.")]
 
 
-@app.command()
+@app.command(
+    example=[
+        "Shape arithmetic is removed; `--explain` lists the reasons.",
+        "simplify examples/attention.onnx -o simple.onnx",
+    ]
+)
 def simplify(
     model: Model,
     output: Out,
@@ -278,7 +298,13 @@ def simplify(
     return _changed(original, done, a, output, weights, explain, "every accepted size")
 
 
-@app.command()
+@app.command(
+    example=[
+        "Unsupported sizes are rejected.",
+        "fix examples/unet.onnx -o fixed.onnx --bind height=64 --bind width=48",
+        "fix examples/unet.onnx -o fixed.onnx --bind height=63",
+    ]
+)
 def fix(
     model: Model,
     output: Out,

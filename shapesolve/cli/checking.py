@@ -157,7 +157,12 @@ class Check:
     unusable: Sequence[UnusableModel]
 
 
-@app.command()
+@app.command(
+    example=[
+        "Attention heads that were not merged before the projection; the exit code is 1.",
+        "check examples/broken_matmul.onnx",
+    ]
+)
 def check(
     models: Annotated[
         list[str] | None,

@@ -26,7 +26,12 @@ class Verify:
     runs: Sequence[Verification]
 
 
-@app.command()
+@app.command(
+    example=[
+        "Every tensor's predicted shape is compared with a run.",
+        "verify examples/unet.onnx --bind batch=1 --bind height=8 --bind width=16",
+    ]
+)
 def verify(
     model: Model,
     bind: Bind = None,
@@ -59,7 +64,13 @@ def verify(
     return Result(lambda: Verify(done), verification_lines(a, done), code)
 
 
-@app.command()
+@app.command(
+    example=[
+        "A simplified copy is proved equivalent.",
+        "simplify examples/attention.onnx -o simple.onnx",
+        "diff examples/attention.onnx simple.onnx --prove --run 2",
+    ]
+)
 def diff(
     before: Annotated[Path, Argument(metavar="A", help="First model.")],
     after: Annotated[Path, Argument(metavar="B", help="The other.")],

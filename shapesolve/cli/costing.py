@@ -42,7 +42,12 @@ class CostData:
     fit: Mapping[str, Any] = ABSENT
 
 
-@app.command()
+@app.command(
+    example=[
+        "Formulas of the input sizes, and values at some sizes.",
+        "cost examples/unet.onnx --at batch=8,width=64 --max-memory 1GB --of height",
+    ]
+)
 def cost(
     model: Model,
     at: Annotated[

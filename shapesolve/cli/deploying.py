@@ -33,7 +33,7 @@ class Inputs:
     files: Sequence[str]
 
 
-@app.command()
+@app.command(example=["The first input sets have typical sizes.", "inputs examples/unet.onnx -n 6 -o feeds"])
 def inputs(
     model: Model,
     output: Annotated[
@@ -109,7 +109,13 @@ class SizesFirst:
     sizes: Sequence[Sizes]
 
 
-@app.command()
+@app.command(
+    example=[
+        "The accepted sizes nearest to the given ones, and the smallest accepted sizes.",
+        "sizes examples/unet.onnx --near height=1085,width=1920,batch=1",
+        "sizes examples/unet.onnx --enumerate 3",
+    ]
+)
 def sizes(
     model: Model,
     near: Annotated[

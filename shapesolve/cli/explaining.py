@@ -31,7 +31,13 @@ class Why:
     findings: Sequence[Finding]
 
 
-@app.command()
+@app.command(
+    example=[
+        "A height that does not survive three poolings and three joins, and one that does.",
+        "why examples/unet.onnx height=1082",
+        "why examples/unet.onnx height=1080",
+    ]
+)
 def why(
     model: Model,
     sizes: Annotated[list[str], Argument(metavar="NAME=SIZE...", help="Sizes to explain: height=1082.")],

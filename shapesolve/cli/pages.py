@@ -20,121 +20,9 @@ from click.testing import CliRunner
 from ..change.rules import BEYOND_NODES, RULES
 from ..explain.diagnose import CODES
 from .app import app
+from .parameters import Command
 from .schema import page, schema
 
-#: command -> introduction of the example, and its command lines; files are written to an empty folder
-EXAMPLES: dict[str, tuple[str, tuple[str, ...]]] = {
-    "analyze": (
-        "A mask whose length is 1 or the length of the cache including the new tokens.",
-        ("analyze examples/attention.onnx --tensors 'present_*'",),
-    ),
-    "check": (
-        "Attention heads that were not merged before the projection; the exit code is 1.",
-        ("check examples/broken_matmul.onnx",),
-    ),
-    "constraints": (
-        "The constraints of one node: its requirements, and the dims of its output.",
-        ("constraints examples/attention.onnx --node /attn/Concat_3",),
-    ),
-    "contract": (
-        "Three poolings with skip connections require multiples of 8.",
-        ("contract examples/unet.onnx", "contract examples/unet.onnx --format python -o check_inputs.py"),
-    ),
-    "explain": (
-        "The cache grows by the number of new tokens.",
-        ("explain examples/attention.onnx present_key --axis 2",),
-    ),
-    "evaluate": (
-        "A height of 20 breaks the contract; the exit code is 1.",
-        ("evaluate examples/unet.onnx --bind batch=1 --bind height=20 --bind width=24",),
-    ),
-    "prove": (
-        "One claim is proved for all sizes that the model accepts; the other is refuted by an example.",
-        (
-            'prove examples/attention.onnx "present_key[2] == past_seq + seq"',
-            'prove examples/unet.onnx "height >= 9"',
-        ),
-    ),
-    "verify": (
-        "Every tensor's predicted shape is compared with a run.",
-        ("verify examples/unet.onnx --bind batch=1 --bind height=8 --bind width=16",),
-    ),
-    "inputs": ("The first input sets have typical sizes.", ("inputs examples/unet.onnx -n 6 -o feeds",)),
-    "why": (
-        "A height that does not survive three poolings and three joins, and one that does.",
-        ("why examples/unet.onnx height=1082", "why examples/unet.onnx height=1080"),
-    ),
-    "sizes": (
-        "The accepted sizes nearest to the given ones, and the smallest accepted sizes.",
-        (
-            "sizes examples/unet.onnx --near height=1085,width=1920,batch=1",
-            "sizes examples/unet.onnx --enumerate 3",
-        ),
-    ),
-    "profile": (
-        "Ranges for TensorRT; a corner that the model does not accept is rejected. The last command lists the supported tools.",
-        (
-            "profile examples/unet.onnx --opt batch=1,height=64,width=64 --max batch=8,height=512,width=512 --for trtexec",
-            "profile examples/unet.onnx --opt height=64 --max height=130",
-            "profile examples/unet.onnx --for list",
-        ),
-    ),
-    "cost": (
-        "Formulas of the input sizes, and values at some sizes.",
-        ("cost examples/unet.onnx --at batch=8,width=64 --max-memory 1GB --of height",),
-    ),
-    "diff": (
-        "A simplified copy is proved equivalent.",
-        (
-            "simplify examples/attention.onnx -o simple.onnx",
-            "diff examples/attention.onnx simple.onnx --prove --run 2",
-        ),
-    ),
-    "scan": ("One row per model.", ("scan examples -j 1",)),
-    "ops": ("One operator.", ("ops HardSwish",)),
-    "rule": ("One code.", ("rule SS502",)),
-    "annotate": (
-        "The copy has every shape in it; an existing file is not overwritten.",
-        (
-            "annotate examples/attention.onnx -o annotated.onnx",
-            "annotate examples/attention.onnx -o annotated.onnx",
-        ),
-    ),
-    "report": ("A single file to open in a browser.", ("report examples/unet.onnx -o report.html",)),
-    "simplify": (
-        "Shape arithmetic is removed; `--explain` lists the reasons.",
-        ("simplify examples/attention.onnx -o simple.onnx",),
-    ),
-    "free": (
-        "A model for a single 64 x 64 image becomes one for batches.",
-        (
-            "fix examples/unet.onnx -o fixed.onnx --bind batch=1 --bind height=64 --bind width=64",
-            "free fixed.onnx -o dynamic.onnx --dim image[0]=batch --verify",
-            "analyze dynamic.onnx --tensors mask",
-        ),
-    ),
-    "generalize": (
-        "Two exports for images of fixed sizes become one model for other sizes.",
-        (
-            "fix examples/unet.onnx -o small.onnx --bind height=64 --bind width=64 --bind batch=1",
-            "fix examples/unet.onnx -o wide.onnx --bind height=96 --bind width=160 --bind batch=1",
-            "generalize small.onnx wide.onnx -o dynamic.onnx --dim image[2]=height --dim image[3]=width",
-            "analyze dynamic.onnx --tensors mask",
-        ),
-    ),
-    "fix": (
-        "Unsupported sizes are rejected.",
-        (
-            "fix examples/unet.onnx -o fixed.onnx --bind height=64 --bind width=48",
-            "fix examples/unet.onnx -o fixed.onnx --bind height=63",
-        ),
-    ),
-}
-#: commands that open a browser and wait
-SHOWN = {
-    "view": "`shapesolve view examples/unet.onnx` opens the page that [report](report.md) writes.",
-    "serve": "`shapesolve serve` prints and opens the address of a page that accepts models; only this machine can open it.",
-}
 _SEVERITY = re.compile(r"^Severity: \w+\n+", re.MULTILINE)
 #: durations in the output, which differ between machines
 _TIME = re.compile(r"(?<=  )( *)\d+\.\d\d(?=  )")
@@ -168,9 +56,11 @@ def _help(name: str) -> str:
 
 def _example(name: str, root: Path) -> str:
     """Return a command's output, run in a temporary folder with the examples."""
-    if name in SHOWN:
-        return f"{SHOWN[name]}\n"
-    text, lines = EXAMPLES[name]
+    command = app.get_command(None, name)
+    assert isinstance(command, Command)
+    text, *lines = command.example
+    if not lines:
+        return f"{text}\n"
     with tempfile.TemporaryDirectory() as folder:
         os.symlink(root.resolve() / "examples", Path(folder, "examples"))
         with chdir(folder):

@@ -11,7 +11,7 @@ from __future__ import annotations
 import inspect
 import io
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from enum import Enum
@@ -193,9 +193,17 @@ def refuse(error: click.UsageError) -> NoReturn:
 
 
 class Command(OneLine):
-    """Command made from a function, whose parameters are inspected on demand."""
+    """Command made from a function, whose parameters are inspected on demand.
 
-    def __init__(self, name: str | None, callback: Callable[..., Any], **attributes: Any) -> None:
+    Attributes:
+        example: Introduction of the example on the command's page, then its command lines, which are run in a folder
+            with `examples`.
+    """
+
+    def __init__(
+        self, name: str | None, callback: Callable[..., Any], example: Sequence[str] = (), **attributes: Any
+    ) -> None:
+        self.example = example
         params = list(_parameters(callback))
         self.returns = str(callback.__annotations__.get("return"))
         self.adds_json = "Result[" in self.returns.replace(_NO_JSON, "") and all(

@@ -48,7 +48,14 @@ class Profile:
     profiles: Sequence[ProfileData]
 
 
-@app.command()
+@app.command(
+    example=[
+        "Ranges for TensorRT; a corner that the model does not accept is rejected. The last command lists the supported tools.",
+        "profile examples/unet.onnx --opt batch=1,height=64,width=64 --max batch=8,height=512,width=512 --for trtexec",
+        "profile examples/unet.onnx --opt height=64 --max height=130",
+        "profile examples/unet.onnx --for list",
+    ]
+)
 def profile(
     model: Model,
     opt: Annotated[

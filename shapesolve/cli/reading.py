@@ -64,7 +64,12 @@ Exact = Annotated[
 ]
 
 
-@app.command()
+@app.command(
+    example=[
+        "A mask whose length is 1 or the length of the cache including the new tokens.",
+        "analyze examples/attention.onnx --tensors 'present_*'",
+    ]
+)
 def analyze(
     model: Model,
     tensors: Annotated[
@@ -109,7 +114,13 @@ def _matching(pattern: str, a: Analysis) -> list[str]:
     return names or fail(f"no tensor matches {pattern!r}{like_pattern(pattern, a.dtypes)}")
 
 
-@app.command()
+@app.command(
+    example=[
+        "Three poolings with skip connections require multiples of 8.",
+        "contract examples/unet.onnx",
+        "contract examples/unet.onnx --format python -o check_inputs.py",
+    ]
+)
 def contract(
     model: Model,
     assume: Assume = None,
@@ -192,7 +203,12 @@ class Constraints:
     constraints: Sequence[Constraint]
 
 
-@app.command()
+@app.command(
+    example=[
+        "The constraints of one node: its requirements, and the dims of its output.",
+        "constraints examples/attention.onnx --node /attn/Concat_3",
+    ]
+)
 def constraints(
     model: Model,
     node: Annotated[
@@ -234,7 +250,12 @@ def constraints(
     return Result(lambda: Constraints(list(rows)), text, *ending(a))
 
 
-@app.command()
+@app.command(
+    example=[
+        "The cache grows by the number of new tokens.",
+        "explain examples/attention.onnx present_key --axis 2",
+    ]
+)
 def explain(
     model: Model,
     tensor: Annotated[str, Argument(metavar="TENSOR", help="Tensor name.")],
@@ -268,7 +289,12 @@ def explain(
     return Result(lambda: derivation, derivation_lines(derivation, a, unfold=unfold), *ending(a))
 
 
-@app.command()
+@app.command(
+    example=[
+        "A height of 20 breaks the contract; the exit code is 1.",
+        "evaluate examples/unet.onnx --bind batch=1 --bind height=20 --bind width=24",
+    ]
+)
 def evaluate(
     model: Model,
     bind: Bind = None,
@@ -298,7 +324,13 @@ def evaluate(
     return Result(lambda: evaluation_data(a, sizes, names), evaluation_lines(a, sizes, names), code)
 
 
-@app.command()
+@app.command(
+    example=[
+        "One claim is proved for all sizes that the model accepts; the other is refuted by an example.",
+        'prove examples/attention.onnx "present_key[2] == past_seq + seq"',
+        'prove examples/unet.onnx "height >= 9"',
+    ]
+)
 def prove(
     model: Model,
     claim: Annotated[

@@ -25,7 +25,7 @@ class Scan:
     models: Sequence[ScanRow]
 
 
-@app.command()
+@app.command(example=["One row per model.", "scan examples -j 1"])
 def scan(
     paths: Annotated[
         list[Path],
@@ -123,7 +123,7 @@ class Ops:
     operators: Sequence[Coverage]
 
 
-@app.command()
+@app.command(example=["One operator.", "ops HardSwish"])
 def ops(
     pattern: Annotated[
         str | None, Argument(metavar="[OPERATOR]", help="Show only matching operators, e.g. 'Conv*'.")
@@ -149,7 +149,7 @@ def ops(
     return Result(lambda: Ops(rows), coverage_lines(rows))
 
 
-@app.command()
+@app.command(example=["One code.", "rule SS502"])
 def rule(
     code: Annotated[str, Argument(metavar="CODE", help="Code of a finding, e.g. SS403.")],
 ) -> Result[None]:

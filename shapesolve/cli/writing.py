@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ..analysis import Analysis
 
 
-@app.command()
+@app.command(example=["`shapesolve view examples/unet.onnx` opens the page that [report](report.md) writes."])
 def view(
     model: Model,
     assume: Assume = None,
@@ -55,7 +55,11 @@ def _page(
         return a, a.to_html("/".join(model.parts[-2:]))
 
 
-@app.command()
+@app.command(
+    example=[
+        "`shapesolve serve` prints and opens the address of a page that accepts models; only this machine can open it."
+    ]
+)
 def serve(
     port: Annotated[
         int,
@@ -128,7 +132,13 @@ def contract_text(analysis: Analysis) -> str:
     )
 
 
-@app.command()
+@app.command(
+    example=[
+        "The copy has every shape in it; an existing file is not overwritten.",
+        "annotate examples/attention.onnx -o annotated.onnx",
+        "annotate examples/attention.onnx -o annotated.onnx",
+    ]
+)
 def annotate(
     model: Model,
     output: Out,
@@ -172,7 +182,7 @@ def annotate(
     return Result(None, [interface_line(a), told], *ending(a))
 
 
-@app.command()
+@app.command(example=["A single file to open in a browser.", "report examples/unet.onnx -o report.html"])
 def report(
     model: Model,
     output: Out,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from shapesolve.cli import app
-from shapesolve.cli.pages import EXAMPLES, SHOWN, render_findings, render_nav, render_pages
+from shapesolve.cli.pages import render_findings, render_nav, render_pages
 from shapesolve.explain.diagnose import CODES
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -62,9 +62,10 @@ def test_every_command_has_a_page() -> None:
 
 
 def test_every_command_has_an_example_that_is_run() -> None:
-    assert {*EXAMPLES, *SHOWN} == set(app.list_commands())
-    for name, (_, lines) in EXAMPLES.items():
-        assert name in {words.split()[0] for words in lines}
+    for name in app.list_commands():
+        text, *lines = app.get_command(None, name).example
+        assert text, f"{name} needs an `example` in its `@app.command`"
+        assert name in {words.split()[0] for words in lines} or name in ("serve", "view")
 
 
 def test_links_between_pages_lead_somewhere() -> None:
