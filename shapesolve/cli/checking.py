@@ -97,7 +97,7 @@ def check_source(
         fail(str(e))
     report = command.check_target(target, assume or (), broadcast, infer)
     text = {Format.sarif: report.to_sarif, Format.github: report.to_github}.get(format, report.lines)()
-    return Result(lambda: formats.report_data(report), text or (), OK if report.ok else FOUND)
+    return Result(lambda: formats.report_data(report), text, OK if report.ok else FOUND)
 
 
 FailOn = Annotated[
@@ -218,7 +218,11 @@ def check(
             continue
         find(a)
         found.append((name, a, gate.sifted(name, a.findings)))
-    lines: str | Iterable[Printed | str] = _lines(found, broken, format)
+    lines: str | Iterable[Printed | str] = _lines([(a, of) for _, a, of in found], len(broken))
+    if format in (Format.sarif, Format.github):
+        from ..report.sarif import WRITERS
+
+        lines = WRITERS[format]([(name, of.shown) for name, _, of in found], broken)
     failed = any(gate.fails(of.shown) for _, _, of in found)
     if write_baseline is not None:
         failed, count = False, _write_baseline(write_baseline, [(name, a.findings) for name, a, _ in found])
@@ -261,18 +265,7 @@ def _sources(models: list[str]) -> list[tuple[str, Any]]:
     return out
 
 
-def _lines(
-    found: list[tuple[str, Analysis, Sifted]], broken: dict[str, str], style: Format
-) -> str | Iterable[Printed]:
-    if style in (Format.text, Format.json):
-        return _text_lines([(a, of) for _, a, of in found], len(broken))
-    from ..report.sarif import annotation_lines, sarif_text
-
-    shown = [(name, of.shown) for name, _, of in found]
-    return sarif_text(shown, broken) if style is Format.sarif else "\n".join(annotation_lines(shown)) or ()
-
-
-def _text_lines(found: list[tuple[Analysis, Sifted]], broken: int) -> Iterator[Printed]:
+def _lines(found: list[tuple[Analysis, Sifted]], broken: int) -> Iterator[Printed]:
     from ..report.text import closing_line, headline, summary_lines
 
     worth = [(a, of) for a, of in found if of.shown]

@@ -160,10 +160,8 @@ def run(command: str, call: Callable[[], Result[Any] | None], json: bool, output
             return OK
         if json and result.data is not None:
             print_json(command, result.data())
-        elif isinstance(result.lines, str):
-            print_raw(result.lines)
-        elif lines := list(result.lines):
-            show(lines)
+        elif lines := result.lines if isinstance(result.lines, str) else list(result.lines):
+            print_raw(lines) if isinstance(lines, str) else show(lines)
     except ValueError as e:
         from ..expr import DimSyntaxError
 

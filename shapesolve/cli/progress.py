@@ -16,7 +16,7 @@ class _Left(TimeRemainingColumn):
     """Column with the remaining time, if it can be estimated."""
 
     def render(self, task: Task) -> Text:
-        """Return the remaining time, or no text if it is unknown or the task is finished."""
+        """Return the remaining time, empty if it is unknown or the task is finished."""
         if task.time_remaining is None or task.finished:
             return Text("")
         return Text.assemble(super().render(task), " left")

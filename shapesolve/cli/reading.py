@@ -100,9 +100,9 @@ def analyze(
     find(a)
     lines = report_lines(a, time.perf_counter() - start, exact=exact)
     if format in (Format.sarif, Format.github):
-        from ..report.sarif import render_github, render_sarif
+        from ..report.sarif import WRITERS
 
-        return Result(None, render_sarif(a) if format is Format.sarif else render_github(a), accepts(a))
+        return Result(None, WRITERS[format]([(str(a.model.path or ""), a.findings)]), accepts(a))
     from ..report.json import report_data
 
     return Result(lambda: report_data(a), lines, accepts(a))

@@ -71,13 +71,9 @@ def scan(
     broken = {r.path: r.message for r in rows if r.status in ("unusable", "failed")}
     code = UNUSABLE if broken else FOUND if any(gate.fails(r.findings) for r in rows) else OK
     if format in (Format.sarif, Format.github):
-        from ..report.sarif import annotation_lines, command, sarif_text
+        from ..report.sarif import WRITERS
 
-        found = [(r.path, r.findings) for r in rows]
-        if format is Format.sarif:
-            return Result(None, sarif_text(found, broken), code)
-        lines = [*annotation_lines(found), *(command("error", text, path) for path, text in broken.items())]
-        return Result(None, "\n".join(lines), code)
+        return Result(None, WRITERS[format]([(r.path, r.findings) for r in rows], broken), code)
     from ..report.scan import scan_lines
 
     return Result(lambda: Scan(rows), scan_lines(rows), code)

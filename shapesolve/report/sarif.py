@@ -55,8 +55,7 @@ LEVELS = {"error": "error", "warning": "warning", "info": "note"}
 
 def render_sarif(analysis: Analysis) -> str:
     """Return the findings of one analysis as SARIF."""
-    path = analysis.model.path
-    return sarif_text([(str(path) if path is not None else "", analysis.findings)])
+    return sarif_text([(str(analysis.model.path or ""), analysis.findings)])
 
 
 def sarif_text(
@@ -136,22 +135,22 @@ _COMMANDS = {"error": "error", "warning": "warning", "info": "notice"}
 
 def render_github(analysis: Analysis) -> str:
     """Return the findings of one analysis as workflow commands."""
-    path = analysis.model.path
-    return "\n".join(annotation_lines([(str(path) if path is not None else "", analysis.findings)]))
+    return github_text([(str(analysis.model.path or ""), analysis.findings)])
 
 
-def annotation_lines(findings: Iterable[tuple[str, Sequence[Finding]]]) -> Iterator[str]:
-    """Return one workflow command per finding of several files (path, findings)."""
+def github_text(
+    findings: Iterable[tuple[str, Sequence[Finding]]], unusable: Mapping[str, str] | None = None
+) -> str:
+    """Return one workflow command per finding of several files, and per unusable file; the arguments of `sarif_text`."""
+    lines = []
     for path, found in findings:
-        for finding in found:
-            place = getattr(finding, "place", None)  # only findings on source code have a line
-            yield command(
-                _COMMANDS[finding.severity],
-                message_text(finding),
-                path,
-                f"{finding.code} {finding.title}",
-                line=place.line if place is not None else 0,
+        for f in found:
+            place = getattr(f, "place", None)  # only findings on source code have a line
+            at = place.line if place is not None else 0
+            lines.append(
+                command(_COMMANDS[f.severity], message_text(f), path, f"{f.code} {f.title}", line=at)
             )
+    return "\n".join([*lines, *(command("error", text, path) for path, text in (unusable or {}).items())])
 
 
 def command(kind: str, message: str, path: str = "", title: str = "", *, line: int = 0) -> str:
@@ -168,3 +167,7 @@ def _data(text: str) -> str:
 
 def _property(text: str) -> str:
     return _data(visible(text)).replace(":", "%3A").replace(",", "%2C")
+
+
+#: format of findings -> its writer
+WRITERS = {"sarif": sarif_text, "github": github_text}

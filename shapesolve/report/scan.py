@@ -9,10 +9,12 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from ..lines import Printed, line, row
+from ..operators import default_registry
 from ..operators.plugins import load_plugin, named_plugins
 
 if TYPE_CHECKING:
@@ -163,6 +165,16 @@ def _own_processes(work: _Work, workers: int) -> Iterator[ScanRow]:
                 yield ScanRow(file, "failed", message="the worker process died")
 
 
+#: modules that every analysis uses
+_PRELOADED = (
+    "shapesolve.analysis",
+    "shapesolve.explain.diagnose",
+    "shapesolve.solve.ambiguity",
+    "shapesolve.solve.bindings",
+    "shapesolve.solve.contract.build",
+)
+
+
 def _pool(workers: int) -> ProcessPoolExecutor:
     """Return a process pool; if possible, workers are forked from a process with all imports done."""
     from concurrent.futures import ProcessPoolExecutor
@@ -172,12 +184,13 @@ def _pool(workers: int) -> ProcessPoolExecutor:
     if sys.platform != "linux":
         context = get_context("spawn")
     elif threading.active_count() == 1:
-        from . import scan_worker  # noqa: F401 -- before the fork, so that every worker has it
-
+        for name in _PRELOADED:  # before the fork, so that every worker has them
+            import_module(name)
+        default_registry()
         context = get_context("fork")
     else:  # the fork server has no other threads, whose locks a forked child would keep
         context = get_context("forkserver")
-        context.set_forkserver_preload(["__main__", __name__, f"{__package__}.scan_worker"])
+        context.set_forkserver_preload(["__main__", __name__, *_PRELOADED])
     # Objects created before the first model are not garbage; exclude them from collections.
     return ProcessPoolExecutor(
         workers, mp_context=context, initializer=_start_worker, initargs=(named_plugins(),)

@@ -13,7 +13,7 @@ from ..lines import Printed, json_text, line, plain
 from ..report.gate import SEVERITIES
 from ..report.json import VERSION, data_of
 from ..report.json import report_data as analysis_data
-from ..report.sarif import annotation_lines, sarif_text
+from ..report.sarif import github_text, sarif_text
 from ..report.text import counted, finding_lines
 from .declared import Declaration
 from .internals import missing_lines
@@ -100,7 +100,7 @@ class Report:
 
     def to_github(self) -> str:
         """GitHub workflow commands: annotations on the Python lines."""
-        return "\n".join(annotation_lines([(self._file(f), [f]) for f in self.findings]))
+        return github_text([(self._file(f), [f]) for f in self.findings])
 
     def to_sarif(self) -> str:
         """SARIF 2.1.0, with the Python lines as locations."""

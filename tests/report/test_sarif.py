@@ -10,7 +10,7 @@ import pytest
 
 import shapesolve as ss
 from shapesolve.explain.diagnose import CODES
-from shapesolve.report.sarif import annotation_lines, command, sarif_text
+from shapesolve.report.sarif import command, github_text, sarif_text
 
 from .broken import CASES
 
@@ -56,6 +56,6 @@ def test_github_commands_are_escaped() -> None:
         == "::error file=a%2Cb%3Ac.onnx,title=x%3A y::50%25%0Abad"
     )
     model, assume = CASES["matmul_inner"]
-    (line,) = annotation_lines([("m.onnx", ss.analyze(model, assume=assume).diagnostics)])
+    (line,) = github_text([("m.onnx", ss.analyze(model, assume=assume).diagnostics)]).splitlines()
     assert line.startswith("::error file=m.onnx,title=SS201 MatMul cannot multiply these shapes::")
     assert "\n" not in line
