@@ -373,7 +373,7 @@ def _title(code: str, term: Term, culprits: Sequence[str] = ()) -> str:
         what = one if len(culprits) == 1 else many
         them = "it" if len(term.symbols) == 1 else "them"
         cause = f"{listed(culprits)} {what} {them}" if culprits else "few sizes run"
-        return f"{names} {verb} declared dynamic, but {cause}"
+        return f"{names} {verb} dynamic, but {cause}"
     if not is_short(str(term)):
         return f"the model does not run at every size of {names}"
     return requirement_text(term.text) + (f" for {', '.join(term.assumptions)}" if term.scope else "")

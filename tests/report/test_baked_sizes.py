@@ -16,7 +16,7 @@ from shapesolve.explain import repair
 from shapesolve.explain.finding import Finding
 from shapesolve.lower.fixpoint import lower_model
 from shapesolve.lower.lowered import Lowered
-from shapesolve.lower.request import Request
+from shapesolve.lower.request import Request, Watch
 from shapesolve.model import Model
 
 from .. import building
@@ -228,8 +228,8 @@ def test_findings_of_many_limits_share_one_budget(monkeypatch: pytest.MonkeyPatc
 
 
 def _counted(lowered: list[int]) -> Callable[..., Lowered]:
-    def counted(model: Model, request: Request) -> Lowered:
+    def counted(model: Model, request: Request, watch: Watch | None = None) -> Lowered:
         lowered.append(len(model.graph.nodes))
-        return lower_model(model, request)
+        return lower_model(model, request, watch)
 
     return counted

@@ -271,7 +271,7 @@ def test_the_reason_is_that_of_the_node_which_is_shown(name: str) -> None:
     (f,) = [f for f in a.diagnostics if f.code == "SS404"]
     rules = {v.constraint.origin.rule for v in a._solved.violations_at(dict(f.fails)) if v.constraint}
     counts = re.fullmatch(r"\w+ has .* elements, but \w+ requires .*", f.notes[0])
-    stored = re.fullmatch(r"\w+ has size \d+ on axis \d+", f.notes[0])
+    stored = re.fullmatch(r"\w+ has size \d+ on axis \d+|at .* makes \[.*", f.notes[0])
     assert counts or stored or f.notes[0].partition(" (")[0] in rules
     assert f.node in {
         v.constraint.origin.node for v in a._solved.violations_at(dict(f.fails)) if v.constraint
