@@ -37,6 +37,16 @@ def clipped(text: str, length: int) -> str:
     return text if len(text) <= length else f"{text[: length - 2]} …"
 
 
+def shortened(path: str, length: int) -> str:
+    """Return a node's path without some of its middle parts (``/m/.../conv1/Conv``) if it is longer than `length`."""
+    parts = path.split("/")
+    for left_out in range(1, len(parts) - 2):
+        if len(path) <= length:
+            break
+        path = "/".join([*parts[:2], "...", *parts[2 + left_out :]])
+    return path
+
+
 def line(*pieces: Piece | str) -> Line:
     """Return a line of styled pieces and plain strings."""
     return tuple(("", visible(p)) if isinstance(p, str) else (p[0], visible(p[1])) for p in pieces)

@@ -11,7 +11,7 @@ from contextlib import suppress
 from math import prod
 from typing import TYPE_CHECKING
 
-from ..expr import Cond, Dim, Shape, eq, symbol
+from ..expr import Cond, Dim, Shape, eq, ge, symbol
 from ..expr.nearest import meant
 from ..expr.sizes import sizes_text
 from ..lazy import cached_property
@@ -224,10 +224,22 @@ class Sizes:
         return {n: self.fixed[n] for n, size in wanted.items() if self.fixed.get(n, size) != size}
 
     def completed(self, wanted: Mapping[str, int]) -> dict[str, int] | None:
-        """Return accepted sizes that include the given ones, the others as small as possible, or None if not found."""
+        """Return accepted sizes that include the given ones, the others as small as possible, or None if not found.
+
+        The others are typical, or at least not empty if the model runs without empty inputs.
+        """
         if self._elsewhere(wanted):
             return None
-        return self._finder.completed({**wanted, **self.fixed}, self.likely)
+        example, usual = self.analysis._solved.example or {}, self._finder.roles.usual
+        least = min([1, *(size for name, size in example.items() if name not in wanted)])
+        caches = self.analysis.contract.usual.may_be_empty
+        present = [ge(symbol(n), least) for n in self.names if n not in caches and n not in wanted]
+        for conds, low in dict.fromkeys(((usual, least), ((*usual, *present), 0), ((), least))):
+            question = Sizes(self.analysis, self.fixed, least=low, also=(*self.also, *conds))
+            found = question._finder.completed({**wanted, **self.fixed}, self.likely)
+            if found is not None:
+                return found
+        return None
 
     # ------------------------------------------------------------------ samples
 

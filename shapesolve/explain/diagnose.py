@@ -36,6 +36,7 @@ _AXES = {1: "N", 2: "NC", 3: "NTC", 4: "NCHW", 5: "NCDHW"}
 _NOTE_CODES = {
     "unknown-op": "SS101",
     "declared": "SS102",
+    "memory": "SS102",
     "open": "SS103",
     "default": "SS502",
     "file": "SS104",
@@ -186,7 +187,9 @@ def _notes(analysis: Solved) -> Iterator[Finding]:
         label = f"{note.prefix}{note.node.label}" if note.node else ""
         op_type = note.node.op_type if note.node else ""
         code = _NOTE_CODES.get(note.kind)
-        if code is None:  # a conflict
+        if code is None or (
+            note.kind == "memory" and analysis.stale_shapes
+        ):  # a conflict, or told with these
             continue
         help_ = ""
         if code == "SS101" and note.node is not None:
@@ -194,9 +197,13 @@ def _notes(analysis: Solved) -> Iterator[Finding]:
             if key not in suggested:
                 suggested[key] = _registration(analysis, note.node, note.prefix, trials)
             help_ = suggested[key]
-        help_ = {"declared": declared.HELP, "type": declared.HELP, "load": _DEAD, "outside": _OUTSIDE}.get(
-            note.kind, help_
-        )
+        help_ = {
+            "declared": declared.HELP,
+            "type": declared.HELP,
+            "memory": declared.HELP,
+            "load": _DEAD,
+            "outside": _OUTSIDE,
+        }.get(note.kind, help_)
         yield Finding(code, note.message, label, op_type, (label,) if label else (), help=help_)
 
 

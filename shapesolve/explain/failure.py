@@ -9,6 +9,7 @@ from ..expr import Dim, constant
 from ..expr.sizes import sizes_text
 from ..lower.reason import BROADCAST, JOIN, reason_id
 from ..lower.records import Clash, Entry
+from ..lower.shared_memory import in_execution_order
 from ..lower.types import Tensor
 from ..model import Node
 from ..propagate.constraint import Site
@@ -67,8 +68,17 @@ def first_failure(lowered: Lowered, at: Callable[[Mapping[str, int]], Lowered]) 
 
 
 def first_clash(lowered: Lowered) -> Clash | None:
-    """Return the first failure of a node; None if no node is known to fail."""
-    return next((clash for clash in lowered.clashes[:1] if clash.node is not None), None)
+    """Return the first failure of a node; None if no node is known to fail.
+
+    With a size for every symbol, several nodes may fail: then it is the one at which onnxruntime stops.
+    """
+    found = [clash for clash in lowered.clashes[:1] if clash.node is not None]
+    if found and lowered.facts.substitution.keys() >= lowered.symbols.keys():
+        labels = {node.label: i for i, node in enumerate(in_execution_order(lowered.model.graph))}
+        alone = [c for c in lowered.clashes if c.node is not None and not c.prefix and c.node.label in labels]
+        if len(alone) == len(lowered.clashes):
+            found = sorted(alone, key=lambda c: labels[c.node.label if c.node is not None else ""])
+    return next(iter(found), None)
 
 
 def label_of(clash: Clash) -> str:

@@ -11,7 +11,7 @@ from functools import partial
 from math import log
 from typing import TYPE_CHECKING
 
-from ..expr import Cond, eq, parse_cond
+from ..expr import Cond, eq, ge, parse_cond
 from ..expr.sizes import sizes_text
 from ..solve.cone_of_influence import cone
 from .failure import Failure, first_clash, label_of
@@ -37,14 +37,18 @@ def find_outside(free: Solved, bound: Solved) -> tuple[Conflict, ...]:
     It covers all terms that contradict them on their own or, if there are none, a minimal set of terms.
     """
     stated, engine = dict(_stated(free, bound)), free.prover.engine
-    terms = [t for t in free.contract if engine.satisfiable([t.cond, *stated]).unsat]
-    if not terms:
-        every = list(free.contract)
-        core = engine.core([*(t.cond for t in every), *stated]) or ()
-        terms = [every[i] for i in core if i < len(every)]
-    if not terms and all(clash.node is None for clash in bound.lowered.clashes[:1]):
+    every = list(free.contract)
+    present = [ge(size, 1) for name, size in free.symbols.items() if name not in bound.request.bind]
+    for more in ([], present):
+        terms = [t for t in every if engine.satisfiable([t.cond, *stated, *more]).unsat]
+        if not terms:
+            core = engine.core([*(t.cond for t in every), *stated, *more]) or ()
+            terms = [every[i] for i in core if i < len(every)]
+        if terms:
+            return (_conflict(terms, stated, more, free, bound),)
+    if all(clash.node is None for clash in bound.lowered.clashes[:1]):
         return ()  # the user's statements contradict each other
-    return (_conflict(terms, stated, free, bound),)
+    return (_conflict(terms, stated, [], free, bound),)
 
 
 def _stated(free: Solved, bound: Solved) -> Iterator[tuple[Cond, str]]:
@@ -58,8 +62,11 @@ def _stated(free: Solved, bound: Solved) -> Iterator[tuple[Cond, str]]:
         yield cond, f"the assumption {cond}"
 
 
-def _conflict(terms: Sequence[Term], stated: Mapping[Cond, str], free: Solved, bound: Solved) -> Conflict:
-    engine, needs = free.prover.engine, [t.cond for t in terms]
+def _conflict(
+    terms: Sequence[Term], stated: Mapping[Cond, str], present: Sequence[Cond], free: Solved, bound: Solved
+) -> Conflict:
+    """Return the conflict between terms of the contract and the user's conditions, if other sizes are `present`."""
+    engine, needs = free.prover.engine, [*(t.cond for t in terms), *present]
     guilty = list(stated)
     for cond in list(guilty):  # those that it takes to break the terms
         fewer = [c for c in guilty if c is not cond]
@@ -84,7 +91,7 @@ def _conflict(terms: Sequence[Term], stated: Mapping[Cond, str], free: Solved, b
         nodes,
         finding.operands,
         notes=finding.notes,
-        help=sizes_help(near, given, [t.cond for t in free.contract]),
+        help=sizes_help(near, given, [t.cond for t in free.contract.usual]),
     )
     places = frozenset((id(row.node), row.prefix, row.why) for row in rows)
     find = partial(bound.cores.of_contradiction, places)  # the system includes the user's conditions

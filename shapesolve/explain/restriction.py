@@ -142,7 +142,7 @@ class _Restrictions:
         if one is not None:
             rule = stored_text(one, entry, self.lowered)
             behind = behind or Site(one.source.tensor, one.source.axis)
-        elif (table := self._table(entry, constant, cause.cond)) is not None:
+        elif _may_be_tabled(term) and (table := self._table(entry, constant, cause.cond)) is not None:
             rule, behind = table[1], behind or table[0]
         elif "max(" in rule:
             rule = origin.rule
@@ -150,7 +150,7 @@ class _Restrictions:
         culprits = [*self._targets(entry, constant), *([one.source.tensor] if one is not None else [])]
         culprits = culprits or [named] * bool(named)
         export = code != "SS403" and constant is not None and constant.data and named and not found
-        made = self._made(entry, sample.runs, term.symbols) if runs and sample is not None else ()
+        made = self._made(entry, self.samples.runs, term.symbols) if runs else ()
         others = _others_text(origin.node, same, () if one is not None else term.nodes)
         if one is not None and made and not others:
             rule = expectation(one, entry, self.lowered)  # the operands show its shape
@@ -243,7 +243,7 @@ class _Restrictions:
         only = _only_size(term)
         if only is not None:
             return limit_help({term.symbols[0]: only}, found)
-        runs = {} if sample is None or term.kind == "divisibility" else sample.runs
+        runs = {} if sample is None or term.kind == "divisibility" else self.samples.runs
         return limit_help({n: runs[n] for n in term.symbols if n in runs}, found)
 
     def evidence(self, term: Term) -> _Evidence:
@@ -377,6 +377,12 @@ def _title(code: str, term: Term, culprits: Sequence[str] = ()) -> str:
     if not is_short(str(term)):
         return f"the model does not run at every size of {names}"
     return requirement_text(term.text) + (f" for {', '.join(term.assumptions)}" if term.scope else "")
+
+
+def _may_be_tabled(term: Term) -> bool:
+    """Return True if the size of a stored tensor may cause the term: it is no multiple and no lower bound."""
+    is_minimum = term.cond.kind == ">=" and all(c > 0 for _, c in term.cond.args[0].terms)
+    return term.kind != "divisibility" and not is_minimum
 
 
 def _others_text(first: str, same: Collection[str], nodes: Sequence[str]) -> str:

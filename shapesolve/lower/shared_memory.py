@@ -24,7 +24,7 @@ def require_shared_memory(walk: Scopes, graph: Graph) -> None:
     """
     pinned = {*graph.initializers, *(n for n, _ in graph.inputs), *(n for n, _ in graph.outputs)}
     pinned.update(n for node in graph.nodes if node.op_type == "Constant" for n in node.outputs)
-    nodes = _in_execution_order(graph)
+    nodes = in_execution_order(graph)
     last = {n: i for i, node in enumerate(nodes) for n in (*node.inputs, *node.captures)}
     plans = dict[str, _Plan | None]()
     buffers = dict[str, str]()  # the tensor that a buffer was allocated for, by tensor
@@ -49,7 +49,7 @@ def require_shared_memory(walk: Scopes, graph: Graph) -> None:
                     required.add(cond)
                     why = f"{name} reuses the memory of {owner}, declared with the same shape"
                     walk.require(cond, why, (), node, walk.scope)
-                    walk.note("declared", f"{why} but smaller", node, walk.scope)
+                    walk.note("memory", f"{why} but smaller", node, walk.scope)
             buffers[name] = owner
             until[owner] = max(until.get(owner, i), last.get(name, i), until.get(name, i))
         for name in dict.fromkeys((*node.inputs, *node.captures, *node.outputs)):
@@ -73,7 +73,7 @@ def _may_fail(walk: Scopes, cond: Cond) -> bool:
     return any(all(c.evaluate(at) is not False for c in asked) for at in failing)
 
 
-def _in_execution_order(graph: Graph) -> list[Node]:
+def in_execution_order(graph: Graph) -> list[Node]:
     """Return the nodes as onnxruntime orders them: depth first from the outputs, later nodes first.
 
     https://github.com/microsoft/onnxruntime/blob/main/onnxruntime/core/graph/graph.cc, `ReverseDFSFrom`

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ..explain.limits import MAX_LINES
 from ..explain.names import Tensors, grouped, unknown_sizes
 from ..expr.sizes import sizes_text
-from ..lines import GAP, Line, Printed, Row, line, plain, row
+from ..lines import GAP, Line, Printed, Row, line, plain, row, shortened
 from ..solve.contract.contract import heading
 from ..solve.groups import Group, stated_by, text_of
 from .limits import MAX_NAMES
@@ -266,7 +266,8 @@ def _needed_by(nodes: tuple[str, ...]) -> str:
     """Return the nodes that require a condition: two if they are short, and the number of the others."""
     count = 2 if sum(map(len, nodes[:2])) <= 36 else 1
     more = len(nodes) - count
-    return f"needed by {', '.join(nodes[:count])}{f' and {more} more' if more > 0 else ''}" if nodes else ""
+    shown = ", ".join(shortened(node, 44) for node in nodes[:count])
+    return f"needed by {shown}{f' and {more} more' if more > 0 else ''}" if nodes else ""
 
 
 def _declared_by(term: Term) -> str:

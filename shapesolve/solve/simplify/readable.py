@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 
-from ...expr import Cond, Dim, Shape
+from ...expr import Cond, Dim, Shape, ge, symbol
 from ...expr.traverse import atoms_of
 from ...propagate.facts import Facts
 from ...propagate.residual import divisors, intervals
@@ -82,7 +82,10 @@ class Readable(Mapping[str, Shape]):
     def _for_usual(self, d: Dim) -> tuple[Dim, tuple[Cond, ...]]:
         scope = self._contract().usual.whole
         best: tuple[Dim, tuple[Cond, ...]] = d, ()
-        for rest in ((), scope.fits, (*scope.fits, *scope.equal)):
+        several = tuple(
+            [ge(symbol(name), 2) for name in sorted(d.free)] if scope.equal else ()
+        )  # not broadcast
+        for rest in ((), scope.fits, (*scope.fits, *several), (*scope.fits, *scope.equal)):
             if _reads_well(best[0]):
                 break
             form = self._in_scope(scope.sizes + rest).dim(d)
