@@ -259,7 +259,7 @@ def _near(a: Analysis, wanted: dict[str, int], bind: dict[str, int], least: int)
     """Return the result of ``sizes --near``: the nearest accepted sizes, and the conditions that the given ones break."""
     from ..deploy import NoSizes
     from ..deploy import Sizes as Question
-    from ..report.evaluation import broken_lines
+    from .explaining import causes
 
     question = Question(a, bind, least=least)
     question.known(wanted)
@@ -278,10 +278,13 @@ def _near(a: Analysis, wanted: dict[str, int], bind: dict[str, int], least: int)
     start = {**beside, **question.fixed, **wanted, **bind}
     terms = a.contract.broken(start)
     data["broken"] = [t.text for t in terms] if terms else question.broken(start)
-    against = broken_lines(a, start, 1) if terms else (line(("dim", "  = "), text) for text in data["broken"])
-    return Result(
-        lambda: data, [line(("error", "not accepted")), *_near_lines(data, wanted), *against], FOUND
-    )
+    cause = next(iter(causes(a, {**question.fixed, **wanted, **bind})), None)
+    told = [line(("error", "not accepted"), f": {cause.title}" if cause is not None else "")]
+    if cause is None:
+        told += [line(("dim", "  = "), text) for text in data["broken"]]
+    elif cause.node:
+        told.append(line(("dim", "  --> "), cause.node))
+    return Result(lambda: data, [*told, *_near_lines(data, wanted)], FOUND)
 
 
 def _limits(a: Analysis, wanted: dict[str, int], side: Side) -> dict[str, int]:
@@ -292,15 +295,15 @@ def _limits(a: Analysis, wanted: dict[str, int], side: Side) -> dict[str, int]:
     return {n: hi for n, (_, hi) in bounds.items() if hi is not None and hi < wanted[n]}
 
 
-def _none_text(limits: dict[str, int], side: Side) -> str:
-    word = "least" if side == "below" else "most"
-    text = " and ".join(f"{n} is at {word} {size}" for n, size in limits.items())
-    return f"none: {text} in every run" if text else "none found"
-
-
 def _near_lines(data: dict[str, Any], wanted: dict[str, int]) -> Iterator[str]:
     for side in ("above", "below"):
-        at = answer_text(data[side], wanted) if data[side] else _none_text(data["limits"][side], side)
+        at = (
+            answer_text(data[side], wanted)
+            if data[side]
+            else "none"
+            if data["limits"][side]
+            else "none found"
+        )
         nearest = data[side] is not None and data[side] == data["both"] and data["above"] != data["below"]
         yield f"{side:<8} {at}{' (nearest)' if nearest and data['above'] and data['below'] else ''}"
     if data["both"] not in (data["above"], data["below"]):

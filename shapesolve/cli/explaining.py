@@ -58,13 +58,13 @@ def why(
     question = Question(free, {}, least=0)
     question.known(wanted)
     full = question.completed(wanted)
-    causes = [] if full is not None else _causes(free, wanted)
+    found = [] if full is not None else causes(free, wanted)
     near = {} if full is not None else _nearest(free, wanted)
     code = OK if full is not None else FOUND
-    return Result(lambda: Why(full is not None, full, near, causes), _lines(wanted, full, causes), code)
+    return Result(lambda: Why(full is not None, full, near, found), _lines(wanted, full, found), code)
 
 
-def _causes(free: Analysis, wanted: dict[str, int]) -> list[Finding]:
+def causes(free: Analysis, wanted: dict[str, int]) -> list[Finding]:
     """Return the findings that explain the failure: errors, or the contract conditions that the sizes break."""
     from ..analysis import analyze
     from ..explain.outside import find_outside
