@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from ..explain.limits import MAX_LINES
 from ..expr.sizes import sizes_text
 from ..lines import GAP, Line, Printed, line, plain, row
+from ..runs import Session, difference
 
 #: an output of both models: provably of one shape, provably not, or not decided
 Verdict = Literal["same", "differs", "open"]
@@ -67,6 +68,33 @@ class Runs:
     count: int
     largest: float
     faults: tuple[str, ...]
+
+
+def run_both(first: Any, second: Any, feeds: Sequence[Mapping[str, Any]], names: tuple[Any, Any]) -> Runs:
+    """Run two models, as for `Session`, on the same inputs. `names` has pairs of inputs, and pairs of outputs."""
+    inputs, outputs = names
+    sessions = Session(first), Session(second)
+    faults: list[str] = []
+    count, largest = 0, 0.0
+    for feed in feeds:
+        at = ", ".join(f"{name} {list(array.shape)}" for name, array in feed.items())
+        try:
+            want = sessions[0].run(feed, [a for a, _ in outputs])
+        except RuntimeError as error:
+            faults.append(f"the first fails at {at}: {error}")
+            continue
+        try:
+            got = sessions[1].run({b: feed[a] for a, b in inputs if a in feed}, [b for _, b in outputs])
+        except RuntimeError as error:
+            faults.append(f"the second fails at {at}: {error}")
+            continue
+        count += 1
+        for (name, _), x, y in zip(outputs, want, got, strict=True):
+            apart, fault = difference(x, y)
+            largest = max(largest, apart)
+            if fault:
+                faults.append(f"{name} at {at}: {fault}")
+    return Runs(count, largest, tuple(faults))
 
 
 @dataclass(frozen=True, slots=True)

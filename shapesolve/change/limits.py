@@ -7,4 +7,3 @@ from typing import Final
 MAX_CALLS: Final = 64  # calls of one function that are followed; a function with more counts as unknown
 MAX_SWEEPS: Final = 6  # sweeps over one graph
 MAX_CHANGES: Final = 16  # changes of one node in one sweep
-RELATIVE: Final = 1e-3  # relative difference of outputs that count as equal

@@ -117,7 +117,7 @@ def diff(
 def _runs(before: Analysis, after: Analysis, found: Diff, count: int) -> Runs:
     """Run both models at sizes that both accept, and compare their outputs."""
     from ..change.diff import matched
-    from ..change.runs import run_both
+    from ..change.differences import run_both
     from ..deploy import NoSizes, generate_inputs
 
     inputs = matched([*before.inputs], [*after.inputs])

@@ -17,4 +17,3 @@ MAX_RIVALS: Final = 64  # combinations of fits that are compared by conditions
 MARGIN: Final = 2  # length by which a rival fit may exceed the shortest, and of a size that the model has
 MAX_POINTS: Final = 96  # sizes at which fits are compared, up to half of it; conditions take an eighth; sizes of a next export
 OPEN_AXES: Final = 8  # axes of a trial input
-ABSOLUTE: Final = 1e-4  # absolute difference of outputs that count as equal

@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from onnx import helper
 
 from ..analysis import Analysis, analyze
-from ..change.limits import RELATIVE
 from ..change.refused import Refused
-from ..change.runs import session
+from ..deploy import NoSizes, generate_inputs
 from ..expr.sizes import sizes_text
 from ..model import read_model
-from .limits import ABSOLUTE
+from ..runs import Session, difference
 from .provenance import Origin
 from .provenance_lists import Listing
 from .provenance_walk import trace
@@ -28,8 +26,6 @@ if TYPE_CHECKING:
     import onnx
 
 Array = NDArray[Any]
-#: part of the largest number of an output by which it may differ: more rows are summed in another order
-_STEPS = {"float64": 2.0**-40, "float32": 2.0**-11, "float16": 2.0**-6, "bfloat16": 2.0**-5}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +58,7 @@ def verify(
     old = asked([read_model(original)], dims).baked
     rows = [name for name, size in old.items() if size == 1]
     origins = trace(analyze(changed, broadcast="strict", assume=[f"{name} >= 2" for name in rows]), rows)
-    before, after = _Session(original), _Session(changed)
+    before, after = Session(original), Session(changed)
     one = _feeds(analysis, old, seed)
     runs = [_compared(old, before.run(one), after.run(one), before.outputs)]
     for name in rows:
@@ -97,9 +93,9 @@ def verify_exports(exports: Seq[onnx.ModelProto], changed: onnx.ModelProto, *, s
         Refused: an output differs, or the dynamic model does not run.
         RuntimeError: an export cannot be run on drawn inputs.
     """
-    analysis, after, runs = analyze(changed), _Session(changed), []
+    analysis, after, runs = analyze(changed), Session(changed), []
     for k, export in enumerate(exports):
-        before = _Session(export)
+        before = Session(export)
         feeds = _feeds(analyze(export), {}, seed + k)
         same = set(before.inputs) == set(after.inputs)
         names = dict(zip(before.inputs, before.inputs if same else after.inputs, strict=True))
@@ -121,32 +117,13 @@ def verify_exports(exports: Seq[onnx.ModelProto], changed: onnx.ModelProto, *, s
     return runs
 
 
-class _Session:
-    """A model in onnxruntime, and the names of its inputs and outputs."""
-
-    def __init__(self, model: onnx.ModelProto) -> None:
-        self._session = session(model.SerializeToString())
-        self.inputs = [i.name for i in self._session.get_inputs()]
-        self.outputs = [o.name for o in self._session.get_outputs()]
-
-    def run(self, feeds: Mapping[str, Array]) -> list[Array]:
-        """The outputs in order; raises `RuntimeError` if the run fails."""
-        try:
-            return [np.asarray(y) for y in self._session.run(None, dict(feeds))]
-        except Exception as e:
-            raise RuntimeError(f"onnxruntime cannot run the model on drawn inputs: {e}") from e
-
-
 def _feeds(analysis: Analysis, sizes: Mapping[str, int], seed: int) -> dict[str, Array]:
-    rng = np.random.default_rng(seed)
-    every = {**dict.fromkeys(analysis.symbols, 4), **sizes}
-    found: dict[str, Array] = {}
-    for name in analysis.inputs:
-        shape = [int(d.evaluate(every) or 0) for d in analysis.shapes[name]]
-        kind = helper.tensor_dtype_to_np_dtype(analysis.dtypes[name])
-        drawn = rng.standard_normal(shape) if kind.kind == "f" else rng.integers(0, 2, shape)
-        found[name] = (np.ones(shape) if kind.kind == "b" else drawn).astype(kind)
-    return found
+    """Return random inputs of these sizes; raises `RuntimeError` if there are none that run."""
+    try:
+        bind = {name: size for name, size in sizes.items() if name in analysis.symbols}
+        return dict(generate_inputs(analysis, 1, seed, bind=bind)[0])
+    except NoSizes as e:
+        raise RuntimeError(f"cannot generate inputs: {e}") from e
 
 
 def _row(analysis: Analysis, feeds: Mapping[str, Array], symbol: str, i: int) -> dict[str, Array]:
@@ -177,25 +154,8 @@ def _stacked(origin: Origin, symbol: str, rows: Seq[Array]) -> Array:
 def _compared(sizes: Mapping[str, int], want: Seq[Array], got: Seq[Array], outputs: Seq[str]) -> Run:
     worst = 0.0
     for name, a, b in zip(outputs, want, got, strict=True):
-        where = f"at {sizes_text(sizes)} output {name}"
-        if a.shape != b.shape:
-            raise Refused(f"{where} has the shape {list(b.shape)} instead of {list(a.shape)}")
-        if a.dtype.kind not in "fiub" and a.dtype.name not in _STEPS:
-            if not (a == b).all():
-                raise Refused(f"{where} differs from what the original computes")
-            continue
-        x, y = a.astype(np.float64), b.astype(np.float64)
-        largest = float(np.abs(x[np.isfinite(x)]).max(initial=0.0))
-        allowed = max(ABSOLUTE, _STEPS.get(a.dtype.name, 0) * largest)
-        with np.errstate(invalid="ignore"):
-            apart = np.nan_to_num(np.abs(x - y), nan=np.inf)
-        off = np.where(np.isclose(x, y, rtol=RELATIVE, atol=allowed, equal_nan=True), 0.0, apart)
-        if off.any():
-            at = np.unravel_index(int(off.argmax()), off.shape)
-            place = f"{name}{[int(k) for k in at]}" if at else name
-            raise Refused(
-                f"{where} differs from what the original computes: {place} is {y[at]:.6g} instead of {x[at]:.6g}, and no more "
-                f"than {allowed:.2g} and 0.1 % are put down to rounding"
-            )
-        worst = max(worst, float(apart[np.isfinite(x) & np.isfinite(y)].max(initial=0.0)))
+        largest, fault = difference(a, b)
+        if fault:
+            raise Refused(f"at {sizes_text(sizes)} output {name} differs from the original's: {fault}")
+        worst = max(worst, largest)
     return Run(dict(sizes), worst)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import onnx
 
+from ..runs import Session
+
 if TYPE_CHECKING:
     from .solved import Solved
 
@@ -45,25 +47,11 @@ def verify(analysis: Solved, inputs: Mapping[str, Any]) -> Verification:
 
     Raises `RuntimeError` when the runtime cannot run the model on these inputs.
     """
-    import onnxruntime as ort
-
     names = [n for node in analysis.model.graph.nodes for n in node.outputs if n]
-    model = _exposed(analysis, names)
-    options = ort.SessionOptions()
-    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.log_severity_level = 4
-    try:
-        session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-        wanted = [o.name for o in session.get_outputs()]
-        results = session.run(None, dict(inputs))
-    except Exception as e:
-        raise RuntimeError(
-            f"the runtime cannot run the model on these inputs: {' '.join(str(e).split())[:400]}"
-        ) from e
+    session = Session(_exposed(analysis, names))
+    results = zip(session.outputs, session.run(inputs), strict=True)
     bindings = analysis.bind_inputs({k: _size(v) for k, v in inputs.items()})
-    return _compared(
-        analysis, bindings, {n: _size(r) for n, r in zip(wanted, results) if hasattr(r, "shape")}
-    )
+    return _compared(analysis, bindings, {n: _size(r) for n, r in results if hasattr(r, "shape")})
 
 
 def _exposed(analysis: Solved, names: Sequence[str]) -> onnx.ModelProto:

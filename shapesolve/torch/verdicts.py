@@ -13,6 +13,7 @@ import torch
 
 from ..expr import Cond, all_of, ge
 from ..expr.sizes import sizes_text
+from ..runs import Session
 from ..solve.contract.contract import text_of
 from .exporting import Written
 from .limits import COMPARED, MAX_BYTES, MAX_PROBES, MAX_SHOWN, MAX_TRIED
@@ -43,31 +44,25 @@ class FileRuns:
         return self._session is not None and self._same(self.runs.at({})) is True
 
     @cached_property
-    def _session(self) -> Any:
+    def _session(self) -> Session | None:
         """Session of onnxruntime for the file. None without a file or onnxruntime, or if it refuses the file."""
         proto = self.file.proto
         if proto is None or find_spec("onnxruntime") is None or proto.ByteSize() > MAX_BYTES:
             return None
-        import onnxruntime as ort
-
-        options = ort.SessionOptions()
-        options.log_severity_level, options.intra_op_num_threads = 4, 1
         try:
-            return ort.InferenceSession(
-                proto.SerializeToString(), options, providers=["CPUExecutionProvider"]
-            )
-        except Exception:  # onnxruntime does not take the file
+            return Session(proto)
+        except RuntimeError:
             return None
 
     def _same(self, ran: Ran) -> bool | None:
         """True if the file gives the outputs of this run, False also if it fails. None if the run has no outputs."""
-        if ran.state != "runs" or ran.outputs is None:
+        if ran.state != "runs" or ran.outputs is None or self._session is None:
             return None
         by_name = dict(zip(input_names(self.file.program), self.runs.in_order(ran.leaves)))
-        given = {i.name: by_name[i.name].contiguous() for i in self._session.get_inputs()}
+        given = {name: by_name[name].contiguous() for name in self._session.inputs}
         try:
             arrays = {name: value.numpy() for name, value in given.items()}
-            found = [torch.as_tensor(value) for value in self._session.run(None, arrays)]
+            found = [torch.as_tensor(value) for value in self._session.run(arrays)]
         except Exception:  # it does not run, or numpy lacks an element type
             return False
         wanted = [o for o in ran.outputs if isinstance(o, torch.Tensor)]

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 import shapesolve
 from shapesolve.change.diff import Diff, diff
-from shapesolve.change.runs import run_both
+from shapesolve.change.differences import run_both
 from shapesolve.cli import app
 from shapesolve.solve.proof import Refuted
 from tests.fuzz.runtime import Failed, Session
@@ -122,7 +122,7 @@ def test_runs_find_what_shapes_do_not_show() -> None:
     names = [("x", "x")], [("y", "y")]
     found = run_both(model.SerializeToString(), other.SerializeToString(), given, names)
     assert found.count == 1
-    assert "values differ by up to 4" in found.faults[0]
+    assert "element [0, 1] is 2 instead of -2" in found.faults[0]
     assert not run_both(model.SerializeToString(), model.SerializeToString(), given, names).faults
 
 

@@ -19,9 +19,13 @@ class Places(torch.nn.Module):
         return x + torch.arange(x.shape[1]).view(1, -1, 1)
 
 
-class Halves(torch.nn.Module):
+class Part(torch.nn.Module):
+    def __init__(self, divisor: int) -> None:
+        super().__init__()
+        self.divisor = divisor
+
     def forward(self, x):
-        return x[:, : x.shape[1] // 2]
+        return x[:, : x.shape[1] // self.divisor]
 
 
 def examples(*sizes: int):
@@ -36,6 +40,11 @@ def test_two_exports_make_one_dynamic_model() -> None:
         np.testing.assert_allclose(session.run(None, {"x": x.numpy()})[0], Places()(x).numpy(), rtol=1e-6)
 
 
+def test_a_rounded_size_keeps_to_the_progression_of_the_examples() -> None:
+    made = shapesolve.torch.dynamic(Part(2), examples(8, 20), {"x[1]": "seq"}, input_names=["x"])
+    assert [str(term) for term in ss.analyze(made).contract] == ["seq % 12 == 8"]
+
+
 def test_what_two_exports_leave_open_is_refused() -> None:
     with pytest.raises(ss.Refused, match="an export with"):
-        shapesolve.torch.dynamic(Halves(), examples(8, 20), {"x[1]": "seq"}, input_names=["x"])
+        shapesolve.torch.dynamic(Part(3), examples(9, 13), {"x[1]": "seq"}, input_names=["x"])
