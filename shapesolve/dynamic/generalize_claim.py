@@ -166,7 +166,7 @@ def _divided(analysis: Analysis) -> Iterator[tuple[Dim, str]]:
 def _rounded(analysis: Analysis) -> Iterator[tuple[Dim, str]]:
     """Yield expressions that are rounded or resized, and the nodes that do so."""
     solved, seen = analysis._solved, set[Atom]()
-    producers = solved.walk.state.producers
+    producers = solved.lowered.producers
 
     def label(tensor: str) -> str:
         node, prefix = producers.get(tensor, (None, ""))
@@ -177,7 +177,7 @@ def _rounded(analysis: Analysis) -> Iterator[tuple[Dim, str]]:
     ]
     places += [
         (e.cond, e.node.label)
-        for e in solved.walk.state.log
+        for e in solved.lowered.log
         if e.node is not None and e.role == "requirement"
     ]
     places += [(d, label(t)) for t, v in solved.values.items() for d in v.elems or () if isinstance(d, Dim)]
