@@ -98,7 +98,7 @@ def generalize(
 
     Equal constants stay. Those that differ become expressions of the input sizes: the simplest that fit all exports
     and let the model run at other sizes. At each export's sizes, the new model's shapes are proved equal to the
-    export's, and its values are compared by running both. A size that is divided keeps to the arithmetic progression
+    export's, and its values are compared by running both. A size that is divided is limited to the arithmetic progression
     through the exports; the command prints the sizes left out, and an export that would admit more. If the exports
     are ambiguous, nothing is written, the node is named, and the exit code is 1. Example:
 
