@@ -106,6 +106,7 @@ def generalize(
     """
     from ..analysis import analyze
     from ..dynamic.generalize_model import generalized
+    from ..dynamic.verify import verify_exports
     from ..model import read_model
     from ..model.saving import with_weights
     from ..report.annotate_file import save_changed
@@ -118,7 +119,8 @@ def generalize(
     changed = made.model
     if (verify or checks) and not skipped:
         try:
-            runs = _verify_exports([*exports, *checks], with_weights(changed, exports[0]))
+            originals = [with_weights(e.proto, e) for e in (*exports, *checks)]
+            runs = verify_exports(originals, with_weights(changed, exports[0]))
         except RuntimeError as e:
             if checks:
                 raise
@@ -157,13 +159,6 @@ def _shown_lines(shown: Sequence[Shown]) -> Iterator[Printed]:
     outside = [text for s in shown for text in s.extrapolated]
     if outside:
         yield line(("info", "extrapolated: "), f"{', '.join(outside)} (no export shows these sizes)")
-
-
-def _verify_exports(exports: Sequence[Read], changed: ModelProto) -> list[Run]:
-    from ..dynamic.verify import verify_exports
-    from ..model.saving import with_weights
-
-    return verify_exports([with_weights(e.proto, e) for e in exports], changed)
 
 
 @app.command(
@@ -211,7 +206,10 @@ def free(
     original = read(model)
     changed = freed(original, dims)
     if verify:
-        runs = _verify(with_weights(original.proto, original), with_weights(changed, original), dims)
+        from ..dynamic.verify import verify as compared
+
+        originally, dynamic = (with_weights(proto, original) for proto in (original.proto, changed))
+        runs = compared(originally, dynamic, dims)
     save_changed(original, changed, output, weights)
     lines = chain(_free_lines(changed, asked([original], dims)), _run_lines(runs, ""), [f"wrote {output}"])
     return Result(lambda: Freed(str(output), runs), lines)
@@ -241,12 +239,6 @@ def _run_lines(runs: Sequence[Run], skipped: str) -> Iterator[Printed]:
     alone = [sizes_text(run.sizes) for run in runs if run.difference is None]
     if alone:
         yield line(("good", "ran: "), f"shapes as proved (at {'; '.join(alone)})")
-
-
-def _verify(original: ModelProto, changed: ModelProto, dims: Mapping[str, str]) -> list[Run]:
-    from ..dynamic.verify import verify
-
-    return verify(original, changed, dims)
 
 
 def place(text: str) -> tuple[str, str]:

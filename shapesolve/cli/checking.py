@@ -96,7 +96,7 @@ def check_source(
     except ImportError as e:
         fail(str(e))
     report = command.check_target(target, assume or (), broadcast, infer)
-    text = {Format.sarif: report.to_sarif, Format.github: report.to_github}.get(format, report.lines)()
+    text = {"sarif": report.to_sarif, "github": report.to_github}.get(format, report.lines)()
     return Result(lambda: formats.report_data(report), text, OK if report.ok else FOUND)
 
 
@@ -184,7 +184,7 @@ def check(
     limits: Limits = False,
     baseline: Baseline = None,
     write_baseline: WriteBaseline = None,
-    format: FindingsFormat = Format.text,
+    format: FindingsFormat = "text",
 ) -> Result[Check | CheckSource]:
     """Find shape problems in models; fail if there are any.
 
@@ -219,7 +219,7 @@ def check(
         find(a)
         found.append((name, a, gate.sifted(name, a.findings)))
     lines: str | Iterable[Printed | str] = _lines([(a, of) for _, a, of in found], len(broken))
-    if format in (Format.sarif, Format.github):
+    if format in ("sarif", "github"):
         from ..report.sarif import WRITERS
 
         lines = WRITERS[format]([(name, of.shown) for name, _, of in found], broken)

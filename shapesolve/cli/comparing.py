@@ -54,8 +54,7 @@ def verify(
 
     if find_spec("onnxruntime") is None:
         fail("verify needs onnxruntime: pip install 'shapesolve[runtime]'")
-    a = load(model, assume)
-    find(a, findings=False)
+    a = find(load(model, assume), findings=False)
     from ..report.verification import verification_lines, verify_at_sizes
 
     with Progress("runs") as progress:

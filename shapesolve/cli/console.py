@@ -6,10 +6,9 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from threading import Event, Thread
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, TextIO, TypeVar
 
 from .limits import MAX_ERROR, PATIENCE, REDRAWN, UNLIMITED
 
@@ -22,32 +21,8 @@ T = TypeVar("T", covariant=True)
 OK, FOUND, UNUSABLE, UNDECIDED = range(4)
 
 
-class Format(StrEnum):
-    """Output format of findings."""
-
-    text = "text"
-    json = "json"
-    sarif = "sarif"
-    github = "github"
-
-
-class TextOrJson(StrEnum):
-    """Output format of results other than findings."""
-
-    text = "text"
-    json = "json"
-
-
-class ContractFormat(StrEnum):
-    """Output format of a contract: text, JSON, or a checker of input shapes."""
-
-    text = "text"
-    json = "json"
-    smtlib = "smtlib"
-    python = "python"
-    cpp = "cpp"
-    js = "js"
-    onnx = "onnx"
+#: output format of findings
+Format = Literal["text", "json", "sarif", "github"]
 
 
 def print_error(message: str) -> None:
@@ -112,11 +87,6 @@ def show(printed: Iterable[Printed | str]) -> None:
     from ..lines import line
 
     _show([line(one) if isinstance(one, str) else one for one in printed], sys.stdout)
-
-
-def print_text(text: str) -> None:
-    """Print sentences, one per line, wrapped at words on a terminal."""
-    show(text.splitlines() or [""])
 
 
 def print_raw(text: str) -> None:

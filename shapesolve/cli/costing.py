@@ -92,8 +92,7 @@ def cost(
 
         shapesolve cost bert.onnx --at seq=128 --max-memory 8GB --of batch --plot memory.svg
     """
-    a = load(model, assume, bind)
-    find(a, findings=False)
+    a = find(load(model, assume, bind), findings=False)
     from ..deploy import NoSizes, Sizes
     from ..deploy.cost import Cost
     from ..deploy.cost_text import bytes_in

@@ -62,8 +62,7 @@ def inputs(
 
         shapesolve inputs model.onnx --form pb --bind batch=1 -o model_folder
     """
-    a = load(model, assume)
-    find(a, findings=False)
+    a = find(load(model, assume), findings=False)
     from ..deploy import generate_inputs
 
     made = generate_inputs(a, count, seed, edge, bind=sizes_of(bind))
@@ -194,8 +193,7 @@ def sizes(
         fail("--buckets FILE.csv and --symbol NAME must be used together")
     if tool and (buckets is None or json):
         fail("--for TOOL requires --buckets and cannot be combined with --json")
-    a = load(model, assume)
-    find(a, findings=False)
+    a = find(load(model, assume), findings=False)
     from ..deploy import enumerate_sizes, profile_text
 
     given = sizes_of(bind)

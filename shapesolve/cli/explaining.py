@@ -53,8 +53,7 @@ def why(
     from ..deploy import Sizes as Question
 
     wanted = listed_sizes(",".join(sizes), "why")
-    free = load(model, assume)
-    find(free, findings=False)
+    free = find(load(model, assume), findings=False)
     question = Question(free, {}, least=0)
     question.known(wanted)
     full = question.completed(wanted)

@@ -79,12 +79,13 @@ def read(model: Path) -> ModelFile:
         fail(str(e) if str(model) in str(e) else f"{model}: {e}")
 
 
-def find(analysis: Analysis, *, findings: bool = True) -> None:
+def find(analysis: Analysis, *, findings: bool = True) -> Analysis:
     """Compute the lazy results of an analysis: the contract and, by default, the findings."""
     with Progress("contract and findings" if findings else "contract"):
         if findings:
             analysis.findings  # noqa: B018 -- it stays in the analysis
         analysis.contract  # noqa: B018
+    return analysis
 
 
 def accepts(analysis: Analysis) -> int:

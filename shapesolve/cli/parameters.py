@@ -222,8 +222,8 @@ class Command(OneLine):
         quiet = given.pop("quiet", False) if self.prints else False
         json = given.pop("json", False) if self.adds_json else given.get("json", False)
         if "format" in given:
-            given["format"] = type(given["format"])("json") if json else given["format"]
-            json = given["format"].value == "json"
+            given["format"] = "json" if json else given["format"]
+            json = given["format"] == "json"
         call = partial(run, ctx.info_name or "", partial(super().invoke, ctx), json, given.get("output"))
         if output is None and not quiet:
             return call()

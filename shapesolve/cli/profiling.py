@@ -102,8 +102,7 @@ def profile(
 
     if tool == "list":
         return Result(None, [row(f"{name:12}", one.text) for name, one in TARGETS.items()])
-    a = load(model, assume, bind)
-    find(a, findings=False)
+    a = find(load(model, assume, bind), findings=False)
     from ..deploy import profile as profiles_of
     from ..deploy import profile_text
     from ..report.json import data_of, envelope

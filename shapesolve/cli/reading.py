@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from enum import Enum
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from ..expr.nearest import like_pattern, meant
 from ..lines import plain
@@ -17,11 +16,8 @@ from .console import (
     FOUND,
     OK,
     UNDECIDED,
-    ContractFormat,
-    Format,
     Progress,
     Result,
-    TextOrJson,
     fail,
 )
 from .options import (
@@ -44,19 +40,10 @@ if TYPE_CHECKING:
 
     from ..analysis import Analysis
     from ..explain.derivation import Derivation
-    from ..lines import Printed
     from ..propagate.constraint import Constraint
     from ..report.evaluation import Evaluate
     from ..report.json import Analyze, Contract
     from ..report.verdict import Prove
-
-
-class RowsFormat(Enum):
-    """Output formats of `constraints`."""
-
-    text = "text"
-    json = "json"
-    smtlib = "smtlib"
 
 
 Exact = Annotated[
@@ -79,7 +66,7 @@ def analyze(
     bind: Bind = None,
     broadcast: Broadcast = "named",
     exact: Exact = False,
-    format: FindingsFormat = Format.text,
+    format: FindingsFormat = "text",
 ) -> Result[Analyze]:
     """Show input and output shapes, the contract, and all findings.
 
@@ -99,7 +86,7 @@ def analyze(
         return Result(None, tensor_lines(a, _matching(tensors, a), exact=exact), accepts(a))
     find(a)
     lines = report_lines(a, time.perf_counter() - start, exact=exact)
-    if format in (Format.sarif, Format.github):
+    if format in ("sarif", "github"):
         from ..report.sarif import WRITERS
 
         return Result(None, WRITERS[format]([(str(a.model.path or ""), a.findings)]), accepts(a))
@@ -128,12 +115,12 @@ def contract(
     broadcast: Broadcast = "named",
     exact: Exact = False,
     format: Annotated[
-        ContractFormat,
+        Literal["text", "json", "smtlib", "python", "cpp", "js", "onnx"],
         Option(
             "--format",
             help="Text, JSON, a function that checks input shapes, or a copy of the model that checks them first.",
         ),
-    ] = ContractFormat.text,
+    ] = "text",
     outputs: Annotated[
         bool,
         Option("--outputs", help="With python, js, or cpp: add a function that computes output shapes."),
@@ -157,43 +144,34 @@ def contract(
 
         shapesolve contract model.onnx --format onnx -o guarded.onnx
     """
-    a = load(model, assume, bind, broadcast)
-    find(a, findings=False)
-    if output is None and format is ContractFormat.onnx:
+    a = find(load(model, assume, bind, broadcast), findings=False)
+    if output is None and format == "onnx":
         fail("--format onnx requires -o FILE")
-    if outputs and format not in (ContractFormat.python, ContractFormat.js, ContractFormat.cpp):
+    if outputs and format not in ("python", "js", "cpp"):
         fail("--outputs requires --format python, js, or cpp")
-    if format is ContractFormat.onnx:
+    from ..report.json import contract_data, data_of, envelope
+    from ..report.text import contract_lines, headline
+
+    lines = [headline(a), (), *contract_lines(a, limit=None, exact=exact)] if format == "text" else []
+    text = ""
+    if format == "json" and output is not None:
+        text = envelope("contract", data_of(contract_data(a)))
+    elif format == "smtlib":
+        text = a.contract.to_smtlib()
+    elif format in ("python", "js", "cpp"):
+        from ..deploy.guard import guard
+
+        text = guard(a, format, outputs=outputs)
+    if output is None:
+        return Result(lambda: contract_data(a), text or lines, accepts(a))
+    if format == "onnx":
         from ..deploy.guard import guarded_proto
         from ..report.annotate_file import save_changed
 
-        save_changed(a.model, guarded_proto(a), output or Path())
-        return Result(None, [f"wrote {output}"], *ending(a))
-    from ..report.json import contract_data, data_of, envelope
-
-    if output is None:
-        json = format is ContractFormat.json
-        return Result(
-            lambda: contract_data(a), () if json else _contract_text(a, format, outputs, exact), accepts(a)
-        )
-    if format is ContractFormat.json:
-        text: str | list[Printed] = envelope("contract", data_of(contract_data(a)))
+        save_changed(a.model, guarded_proto(a), output)
     else:
-        text = _contract_text(a, format, outputs, exact)
-    write_file(output, f"{(text if isinstance(text, str) else plain(text)).rstrip()}\n".encode(), a.model)
+        write_file(output, f"{(text or plain(lines)).rstrip()}\n".encode(), a.model)
     return Result(None, [f"wrote {output}"], *ending(a))
-
-
-def _contract_text(a: Analysis, form: ContractFormat, outputs: bool, exact: bool) -> str | list[Printed]:
-    if form is ContractFormat.smtlib:
-        return a.contract.to_smtlib()
-    if form is ContractFormat.text:
-        from ..report.text import contract_lines, headline
-
-        return [headline(a), (), *contract_lines(a, limit=None, exact=exact)]
-    from ..deploy.guard import guard
-
-    return guard(a, form.value, outputs=outputs)  # type: ignore[arg-type]  # the others are languages
 
 
 @dataclass(frozen=True)
@@ -223,7 +201,7 @@ def constraints(
     ] = None,
     assume: Assume = None,
     bind: Bind = None,
-    format: Annotated[RowsFormat, Option("--format", help="Output format.")] = RowsFormat.text,
+    format: Annotated[Literal["text", "json", "smtlib"], Option("--format", help="Output format.")] = "text",
 ) -> Result[Constraints]:
     """List the size constraints of a model, in graph order.
 
@@ -246,7 +224,7 @@ def constraints(
         fail(f"no node matches {node!r}{like_pattern(node, [n.label for n in a.model.graph.nodes])}")
     from ..report.text import constraint_lines
 
-    text = rows.to_smtlib() if format is RowsFormat.smtlib else constraint_lines(rows)
+    text = rows.to_smtlib() if format == "smtlib" else constraint_lines(rows)
     return Result(lambda: Constraints(list(rows)), text, *ending(a))
 
 
@@ -302,7 +280,7 @@ def evaluate(
         str | None,
         Option("--tensors", metavar="PATTERN", help="Tensors to show. [default: inputs and outputs]"),
     ] = None,
-    format: Annotated[TextOrJson, Option("--format", help="Output format.")] = TextOrJson.text,
+    format: Annotated[Literal["text", "json"], Option("--format", help="Output format.")] = "text",
 ) -> Result[Evaluate]:
     """Compute tensor shapes at given input sizes.
 
@@ -310,8 +288,7 @@ def evaluate(
 
         shapesolve evaluate model.onnx --bind batch=2 --bind seq=5
     """
-    a = load(model)
-    find(a, findings=False)
+    a = find(load(model), findings=False)
     sizes = sizes_of(bind)
     unknown = sorted(sizes.keys() - a.symbols.keys())
     if unknown:

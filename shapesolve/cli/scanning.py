@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from .app import app
 from .checking import Baseline, FailOn, Ignore, Select, gate_of
-from .console import FOUND, OK, UNUSABLE, Format, Progress, Result, fail
+from .console import FOUND, OK, UNUSABLE, Progress, Result, fail
 from .options import Assume, Bind, Broadcast, FindingsFormat, sizes_of
 from .parameters import Argument, Option
 
@@ -41,7 +41,7 @@ def scan(
     select: Select = None,
     ignore: Ignore = None,
     baseline: Baseline = None,
-    format: FindingsFormat = Format.text,
+    format: FindingsFormat = "text",
     dask: Annotated[str | None, Option("--dask", metavar="ADDRESS", help="Use this Dask scheduler.")] = None,
 ) -> Result[Scan]:
     """Analyze many models in parallel, one row each.
@@ -70,7 +70,7 @@ def scan(
     ]
     broken = {r.path: r.message for r in rows if r.status in ("unusable", "failed")}
     code = UNUSABLE if broken else FOUND if any(gate.fails(r.findings) for r in rows) else OK
-    if format in (Format.sarif, Format.github):
+    if format in ("sarif", "github"):
         from ..report.sarif import WRITERS
 
         return Result(None, WRITERS[format]([(r.path, r.findings) for r in rows], broken), code)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from ..lines import Line, line
 from .app import app
-from .console import Progress, Result, fail, print_raw, print_text
+from .console import Progress, Result, fail, print_raw, show
 from .options import Assume, Bind, Broadcast, Model, ending, find, load, write_file
 from .parameters import Option
 
@@ -49,8 +49,7 @@ def _page(
     model: Path, assume: list[str] | None, bind: list[str] | None, broadcast: str
 ) -> tuple[Analysis, str]:
     """Return a model's analysis and its page."""
-    a = load(model, assume, bind, broadcast)
-    find(a)
+    a = find(load(model, assume, bind, broadcast))
     with Progress("page"):  # many files are named model.onnx: the title has the folder, too
         return a, a.to_html("/".join(model.parts[-2:]))
 
@@ -87,7 +86,7 @@ def serve(
     except OSError as e:
         fail(f"cannot listen on port {port}: {e.strerror or e}")
     with server:
-        print_text(f"drop models onto {server.url}")
+        show([f"drop models onto {server.url}"])
         if not quiet:
             webbrowser.open(server.url)
         try:
@@ -168,8 +167,7 @@ def annotate(
 
         shapesolve annotate model.onnx -o annotated.onnx --contract
     """
-    a = load(model, assume, None, broadcast)
-    find(a, findings=False)
+    a = find(load(model, assume, None, broadcast), findings=False)
     from ..report.annotate_file import check_target, save_annotated
 
     check_target(a.model, output)
