@@ -59,7 +59,7 @@ class Profile:
 def profile(
     model: Model,
     opt: Annotated[
-        str, Option("--opt", metavar="NAME=SIZE,...", help="Optimum sizes. [default: nearest to 1]")
+        str, Option("--opt", metavar="NAME=SIZE,...", help="Optimum sizes. [default: typical sizes]")
     ] = "",
     min: Annotated[
         str,

@@ -98,9 +98,10 @@ def profile(
 ) -> tuple[Profile, ...]:
     """Return profiles for compilers: accepted minimum, optimum, and maximum sizes for every dynamic input.
 
-    Defaults for missing names: the optimum is the accepted size nearest to 1; the minimum is the smallest size of at
-    least 1 (0 for a cache) that is accepted with the others; the maximum is the accepted size nearest to the optimum
-    that is not below it (so ``total`` follows ``past + seq``). Names bound by the analysis keep their size.
+    Defaults for missing names: the optimum is the accepted size nearest to 1, or a typical size if `opt` is empty; the
+    minimum is the smallest size of at least 1 (0 for a cache) that is accepted with the others; the maximum is the
+    accepted size nearest to the optimum that is not below it (so ``total`` follows ``past + seq``). Names bound by the
+    analysis keep their size.
 
     Args:
         model: An `Analysis`, or any model that `analyze` accepts.
@@ -161,9 +162,12 @@ class _Corners:
     # ------------------------------------------------------------------ the three corners
 
     def opt(self) -> dict[str, int]:
-        """Return the accepted optimum: requested sizes, the others as close to 1 as possible."""
+        """Return the accepted optimum: requested sizes, the others as close to 1 as possible; typical ones without any."""
         lows, highs = self.asked["min"], self.asked["max"]
-        start = {n: min(max(1, lows.get(n, 0)), highs.get(n, 1)) for n in self.any.names}
+        start = dict.fromkeys(self.any.names, 1)
+        with suppress(NoSizes):
+            start = start if self.asked["opt"] else Sizes.usual(self.analysis, self.kept).preferred()
+        start = {n: min(max(size, lows.get(n, 0)), highs.get(n, size)) for n, size in start.items()}
         found = self._nearest("opt", start, lows, highs)
         if not all(cond.evaluate(found) for cond in self.scope):
             self.scope = ()

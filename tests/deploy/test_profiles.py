@@ -314,7 +314,7 @@ def test_without_usual_sizes_those_that_are_found_are_used() -> None:
     done = CliRunner().invoke(app, ["profile", str(UNET)])
     assert done.exit_code == 0
     (found,) = json.loads(done.stdout)["profiles"]
-    assert found["sizes"]["opt"] == {"batch": 1, "height": 8, "width": 8}
+    assert found["sizes"]["opt"] == {"batch": 1, "height": 224, "width": 224}
 
 
 def test_a_cache_begins_empty_where_the_tool_takes_that() -> None:
