@@ -34,7 +34,8 @@ def enumerate_sizes(
     question = Sizes(a, bind)
     found: list[dict[str, int]] = []
     if count > 0:
-        for sizes in InOrder(question, least):
+        bounds = {n: a.bounds(a.symbols[n])[0] for n in question.names}
+        for sizes in InOrder(question, least, {n: low for n, low in bounds.items() if low is not None}):
             found.append(sizes)
             if len(found) == count:
                 break
