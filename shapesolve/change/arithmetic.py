@@ -73,9 +73,9 @@ class Arithmetic(ABC):
         return None
 
     def _quotient(self, n: Dim, d: Dim) -> str | None:
-        """Nodes for ``n // d``, never written as a product with 1/d.
+        """Return nodes for ``n // d``, never as a product with 1/d.
 
-        Where that is multiplied by b, onnxruntime makes b/d of it, also for integers
+        onnxruntime replaces a product of 1/d and b by b/d, also for integers
         (https://github.com/microsoft/onnxruntime/blob/main/onnxruntime/core/optimizer/div_mul_fusion.cc).
         """
         below = self.size(d)

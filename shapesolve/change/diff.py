@@ -272,7 +272,7 @@ def _output(
         typed = [f"{dtype_name(kind)} {text}" for kind, text in zip(kinds, texts)]
         return OutputComparison(name, other, "differs", typed[0], typed[1])
     if x is None or y is None or not all(kinds):
-        return OutputComparison(name, other, "open", *texts, "the rank or type is not known")
+        return OutputComparison(name, other, "open", *texts, "unknown rank or type")
     if len(x) != len(y):
         return OutputComparison(name, other, "differs", *texts, "the ranks differ")
     why = ""
@@ -302,4 +302,4 @@ def _sizes(before: Analysis, prover: Prover, second: _Side, a: Dim, b: Dim) -> t
         if accepted and None not in values and values[0] != values[1]:
             at = sizes_text(sizes, sorted(a.free | its.free))
             return "differs", f"{f'at {at}: ' if at else ''}{values[0]} against {values[1]}"
-    return "open", f"{a} == {its} is not decided"
+    return "open", f"{a} == {its} is undecided"

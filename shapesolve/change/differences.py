@@ -11,9 +11,9 @@ from ..expr.sizes import sizes_text
 from ..lines import GAP, Line, Printed, line, plain, row
 from ..runs import Session, difference
 
-#: an output of both models: provably of one shape, provably not, or not decided
+#: an output of both models: equal shapes, different shapes (both proved), or undecided
 Verdict = Literal["same", "differs", "open"]
-#: relation of the sizes that the second model accepts to those of the first
+#: relation of the second model's accepted sizes to the first's
 Relation = Literal["equal", "wider", "narrower", "neither", "open", "none", "unrelated"]
 
 
@@ -44,11 +44,12 @@ class OutputComparison:
 
 @dataclass(frozen=True, slots=True)
 class ContractComparison:
-    """The accepted sizes of two models as sets, and terms of the contracts that only one has.
+    """Comparison of two models' accepted sizes and contract terms.
 
-    `relation` is that of the second to the first: ``none`` where no size runs either of them, ``unrelated`` where they have no
-    input in common. `only_first` are sizes that the first accepts and the second does not, if there are any; `left_out`
-    counts conditions on data, which are not compared. `first` and `second` state what they accept, for usual sizes.
+    `relation` is the second model's relation to the first: ``none`` if neither accepts any sizes, ``unrelated`` if they
+    have no common input. `only_first` are example sizes that only the first accepts, if there are any; `left_out` is the
+    number of data-dependent conditions, which are not compared. `first` and `second` are descriptions of the accepted
+    sizes.
     """
 
     relation: Relation
@@ -99,10 +100,11 @@ def run_both(first: Any, second: Any, feeds: Sequence[Mapping[str, Any]], names:
 
 @dataclass(frozen=True, slots=True)
 class Diff:
-    """Result of comparing two models. `renamed`: symbol of the second -> that of the first.
+    """Result of comparing two models. `renamed` has the first model's name for symbols of the second.
 
     `removed` and `added` are inputs and outputs that only one model has, `requirements_removed` and `requirements_added`
-    conditions of nodes, `shared` counts the tensors of both, `conflicts` those of each model. `runs` is None if none were made.
+    conditions of nodes. `shared` is the number of tensors in both, `conflicts` the number of conflicts in each. `runs` is
+    None if the models were not run.
     """
 
     before: str
@@ -174,7 +176,7 @@ _RELATIONS = {
     "wider": "the second accepts more sizes",
     "narrower": "the second accepts fewer sizes",
     "neither": "each accepts sizes that the other does not",
-    "open": "which sizes they accept is not decided",
+    "open": "accepted sizes are undecided",
     "none": "no input runs either of them",
     "unrelated": "not compared: the models have no input in common",
 }
@@ -211,7 +213,7 @@ def _output_lines(outputs: Sequence[OutputComparison], none: str) -> Iterator[Pr
         name = o.name if o.name == o.other else f"{o.name} ({o.other} in the second)"
         style, word = _VERDICTS[o.verdict]
         shapes = o.before if o.before == o.after else f"{o.before} against {o.after}"
-        where = "where both run" if o.verdict == "same" and o.before != o.after else ""
+        where = "for sizes that both accept" if o.verdict == "same" and o.before != o.after else ""
         why = f"  ({o.why or where})" if o.why or where else ""
         label = ("dim", ("outputs" if not i else "").ljust(14 - GAP))
         yield row(label, ("name", name), (style, word), line(("shape", shapes), ("dim", why)))

@@ -7,7 +7,7 @@
     draft.drop_dead()
     changed = write(draft)  # change.writing
 
-Weights are not part of a draft. It knows their names only; see `writing` for what becomes of them.
+Weights are not part of a draft, which only has their names; `writing` copies them.
 """
 
 from __future__ import annotations

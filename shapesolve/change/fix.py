@@ -23,20 +23,20 @@ if TYPE_CHECKING:
 
 @checked
 def fix(model: Any, sizes: Mapping[str, int], *, keep: Iterable[str] = ()) -> onnx.ModelProto:
-    """The model for these sizes only: ``fix(model, {"batch": 1, "seq": 64})``, simplified.
+    """Specialize a model to given sizes, ``fix(model, {"batch": 1, "seq": 64})``, and simplify it.
 
-    Sizes that follow from those given (``total == past + seq``) are fixed as well; the others stay free. Dims of inputs
-    and outputs become numbers, names and order stay.
+    Sizes that follow from the given ones (``total == past + seq``) are fixed too; the others stay dynamic. Fixed dims of
+    inputs and outputs become numbers; names and order are unchanged.
 
     Args:
-        model: as for `analyze`. It is not changed.
-        sizes: numbers for dim names of the inputs.
-        keep: as for `simplify`.
+        model: Model, as for `analyze`. It is not changed.
+        sizes: Size by dim name of the inputs.
+        keep: Patterns, as for `simplify`.
 
     Raises:
-        Refused: the model does not run at such sizes; says which condition is broken, and by which node.
-        ValueError: no input has such a name, or a size is negative.
-        ModelError: the model cannot be read.
+        Refused: If the model does not accept these sizes. The message has the broken condition and its node.
+        ValueError: If no input has a given name, or a size is negative.
+        ModelError: If the model cannot be read.
     """
     read = read_model(model)
     return with_weights(fixed(read, sizes, keep=keep)[0].model, read)
@@ -62,9 +62,9 @@ def fixed(read: Model, sizes: Mapping[str, int], *, keep: Iterable[str] = ()) ->
 
 
 def _declare(graph: onnx.GraphProto, analysis: Analysis) -> None:
-    """Writes known types and shapes of node outputs into the graph's value_info.
+    """Write known types and shapes of node outputs into the graph's value_info.
 
-    A size without an exact text stays open.
+    A size without an exact expression is left unspecified.
     """
     declared = {info.name for info in (*graph.output, *graph.value_info)}
     for name in (n for node in graph.node for n in node.output if n and n not in declared):

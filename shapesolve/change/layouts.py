@@ -59,7 +59,7 @@ def expand_of_expand(site: At) -> Change | None:
 
 def expand_before_broadcast(site: At) -> Change | None:
     """Skips an Expand before an operator that broadcasts the operand to the same shape itself."""
-    if site.opset < 7 or site.out is None:  # one way only
+    if site.opset < 7 or site.out is None:  # numpy broadcasting starts at opset 7
         return None
     names = list(site.node.inputs)
     for i in range(len(names)):

@@ -1,8 +1,8 @@
-"""The table of the rules of `simplify`. A rule names what it matches, what has to be proved, and what comes instead.
+"""Table of the `simplify` rules. A rule has a pattern, an obligation to prove, and a replacement.
 
-A rule is tried on a node after those before it in the graph; it returns the change, or None where the proof is missing.
-Shapes are compared as expressions over the input sizes, so "equal" means equal for every size that the model accepts,
-0 and 1 among them. A rule never adds a node.
+Rules are tried on each node in graph order; a rule returns the change, or None without a proof. Shapes are compared as
+expressions of the input sizes, so "equal" means equal for every size that the model accepts, including 0 and 1. A rule never
+adds a node.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ from .site import At, Change
 
 
 class RewriteRule(NamedTuple):
-    """A rule of `simplify`: the operators it matches, what has to be proved, and the edit.
+    """A `simplify` rule.
 
     Attributes:
-        pattern: what it matches, in words.
-        ops: the standard operators that it is tried on; empty for all.
-        obligation: what has to be proved.
-        replacement: what comes instead.
-        apply: proves it and makes the change, or returns None.
+        pattern: Description of the matched nodes.
+        ops: Standard operators that it is tried on; empty for all.
+        obligation: Description of the condition to prove.
+        replacement: Description of the result.
+        apply: Proves the obligation and makes the change, or returns None.
     """
 
     pattern: str
@@ -76,7 +76,7 @@ RULES: tuple[RewriteRule, ...] = (
     RewriteRule("Identity(x)", ("Identity",), "none", "x", first_input),
     RewriteRule(
         "Dropout(x)", ("Dropout",),
-        "it does not train: before opset 12, or training_mode is absent or false; nobody reads the mask",
+        "not in training mode: before opset 12, or training_mode is absent or false; the mask has no consumers",
         "x", drops_nothing,
     ),
     RewriteRule("Cast(x)", ("Cast",), "x has that element type already", "x", casts_nothing),
@@ -95,7 +95,7 @@ RULES: tuple[RewriteRule, ...] = (
     ),
     RewriteRule(
         "a chain of Reshape, Flatten, Squeeze, Unsqueeze of x", _VIEWS,
-        "the output's shape follows from that of x by numbers, 0 (copy) and at most one -1, of which the other sizes"
+        "the output's shape follows from x's shape by numbers, 0 (copy), and at most one -1, whose other sizes"
         " are never 0",
         "Reshape(x) with a constant target", views.chain,
     ),
@@ -112,12 +112,12 @@ RULES: tuple[RewriteRule, ...] = (
     ),
     RewriteRule(
         "an elementwise operator with an operand Expand(x)", _BROADCASTING,
-        "with x itself the operands still broadcast to the same shape: each size is that of x or of another operand",
+        "with x itself, the operands still broadcast to the same shape: each size is a size of x or of another operand",
         "the operator on x", expand_before_broadcast,
     ),
     RewriteRule(
         "Relu(Relu(x)), and so for Abs, Ceil, Floor, Round and Sign", ("Relu", "Abs", "Ceil", "Floor", "Round", "Sign"),
-        "none: each leaves what it gives as it is", "the inner one", done_already,
+        "none: each leaves its own output unchanged", "the inner one", done_already,
     ),
     RewriteRule("Tile(x)", ("Tile",), "every repeat is 1", "x", repeats_nothing),
     RewriteRule(
@@ -125,7 +125,7 @@ RULES: tuple[RewriteRule, ...] = (
     ),
     RewriteRule(
         "Slice(x) with computed ends", ("Slice",),
-        "every step is 1, and each computed end is the size of x on that axis, or leaves all from the start on",
+        "every step is 1, and each computed end is the size of x on that axis, or keeps everything from the start",
         "Slice(x) with a constant end beyond all sizes", slice_to_the_end,
     ),
     RewriteRule(
@@ -143,7 +143,7 @@ RULES: tuple[RewriteRule, ...] = (
     ),
     RewriteRule(
         "Concat(.., Concat(..), ..)", ("Concat",),
-        "same axis, and nobody else reads the inner one", "one Concat", concat_of_concat,
+        "same axis, and the inner one has no other consumers", "one Concat", concat_of_concat,
     ),
     RewriteRule(
         "Sum, Max, Min, Mean of one tensor; Split into one", ("Sum", "Max", "Min", "Mean", "Split"),
@@ -151,7 +151,7 @@ RULES: tuple[RewriteRule, ...] = (
     ),
     RewriteRule(
         "Where(c, x, y)", ("Where",),
-        "c is constant, all true or all false, and the output has the shape of what it chooses", "x or y",
+        "c is constant, all true or all false, and the output has the chosen operand's shape", "x or y",
         chosen_beforehand,
     ),
     RewriteRule(
@@ -169,7 +169,7 @@ BEYOND_NODES = (
         "each element is an expression over sizes that are known before its first use",
         "the vector computed once, from at most one Shape per axis; only where the graph gets no larger by it",
     ),
-    ("a node that nobody reads", "none", "nothing"),
+    ("a node without consumers", "none", "nothing"),
 )
 
 

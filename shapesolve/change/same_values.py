@@ -168,7 +168,7 @@ class _Numbers:
         raise _Unknown
 
     def _stored(self, name: str, graph: Graph) -> Number:
-        """Value number of an initializer; data in files of its own is read through the original model."""
+        """Value number of an initializer; external data is read through the original model."""
         for constant in (graph.initializers[name], self.original.graph.initializers.get(name)):
             try:
                 if constant is not None:

@@ -1,7 +1,7 @@
-"""`simplify`: replaces computed tensors by constants and drops nodes, as far as sizes prove it right.
+"""`simplify`: replaces computed tensors by constants and removes nodes if that is proved right for all accepted sizes.
 
-One sweep visits the nodes in order. A node whose output is known goes, and who reads that output reads what it is known
-to be; so each rule sees what the rules before it left. Sweeps are repeated until one changes nothing.
+One sweep visits the nodes in order. If a node's output is known, the node is removed and its consumers read the known tensor,
+so each rule sees the results of earlier ones. Sweeps are repeated until one changes nothing.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .writing import write
 if TYPE_CHECKING:
     import onnx
 
-_UNREAD = "nothing needs its output any more"
+_UNREAD = "its output has no consumers left"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +50,13 @@ class Removed:
 
 @dataclass(frozen=True, slots=True)
 class Simplified:
-    """A simplified model, with the nodes that were removed.
+    """A simplified model, with the removed nodes.
 
     Attributes:
-        model: the simplified model.
-        removed: the nodes of the original that are not in it.
-        before: nodes of the original, those of graphs inside nodes and of functions included, Constant nodes not.
-        after: nodes of the simplified model, counted likewise.
+        model: The simplified model.
+        removed: Nodes of the original that it lacks.
+        before: Number of nodes in the original, including subgraphs and functions, but not Constant nodes.
+        after: Number of nodes in the simplified model, counted in the same way.
     """
 
     model: onnx.ModelProto
@@ -67,20 +67,19 @@ class Simplified:
 
 @checked
 def simplify(model: Any, *, keep: Iterable[str] = ()) -> onnx.ModelProto:
-    """A simplified copy: nodes are folded or dropped where that is proved right at all accepted sizes.
+    """Return a simplified copy: nodes are folded or removed if that is proved right for all accepted sizes.
 
-    It computes the same outputs, bit for bit, at every such size (also 0 and 1). Names, order and types of inputs and
-    outputs stay. Weights are not read, data in files stays there. Run it *before* optimizers that fuse: what they look
-    for is easier to see afterwards. A model in which no size can run is left as it is.
+    It computes the same outputs, bit for bit, at every such size, including 0 and 1, and has the same interface. Weights
+    are not read, and external data stays in its files. Run it *before* optimizers that fuse nodes: without shape
+    arithmetic, they recognize more patterns. A model that accepts no sizes is returned unchanged.
 
     Args:
-        model: as for `analyze`. It is not changed.
-        keep: patterns (``*`` and ``?``) of names of nodes, of operators or of tensors; nodes that match, or make a tensor
-            that does, stay.
+        model: Model, as for `analyze`. It is not changed.
+        keep: Patterns (``*`` and ``?``) of node names, operators, or output tensors; matching nodes are kept.
 
     Raises:
-        ModelError: the model cannot be read.
-        ValueError: a pattern matches nothing.
+        ModelError: If the model cannot be read.
+        ValueError: If a pattern matches nothing.
     """
     with CollectionPaused():
         read = read_model(model)
@@ -120,7 +119,7 @@ def simplified_draft(
     kept = [info for info in proto.graph.value_info if _holds(info, analysis)]
     del proto.graph.value_info[:]
     proto.graph.value_info.extend(kept)
-    if newly_rejected(read, proto):  # what was folded shows that a branch which is never taken does not fit
+    if newly_rejected(read, proto):  # folded constants may contradict a branch that is never taken
         whole = type(proto)()
         whole.CopyFrom(read.proto)
         return Simplified(whole, (), _count(nodes), _count(nodes)), analysis
@@ -128,9 +127,9 @@ def simplified_draft(
 
 
 def _holds(info: onnx.ValueInfoProto, analysis: Analysis) -> bool:
-    """False if the declared type or shape of a tensor is refuted, or right only at some accepted sizes.
+    """Return False if a tensor's declared type or shape is wrong, or right only for some accepted sizes.
 
-    onnxruntime lets tensors share memory by what is declared, and onnx's checker refuses a file that contradicts itself.
+    onnxruntime relies on declared shapes when tensors share memory, and onnx's checker rejects contradictory files.
     """
     shape, kind = analysis.shapes.get(info.name), analysis.dtypes.get(info.name, 0)
     declared = info.type.tensor_type
@@ -154,7 +153,7 @@ def _check(keep: Iterable[str], nodes: Iterable[DraftNode]) -> None:
     for pattern in keep:
         if not any(fnmatchcase(name, pattern) for name in names):
             raise ValueError(
-                f"no node is called, is or makes {pattern!r}, which is to be kept{like_pattern(pattern, names)}"
+                f"keep: no node name, operator, or output matches {pattern!r}{like_pattern(pattern, names)}"
             )
 
 

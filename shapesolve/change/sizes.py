@@ -3,9 +3,9 @@
 
 Each size comes from one Shape of an axis, each vector from sizes.
 
-A vector of sizes is *wanted* where a node reads it that is no shape arithmetic itself (the target of a Reshape, the limit
-of a Range). Its elements are known as expressions; these are computed anew, from axes of tensors that are there before
-the first reader, and the old computation goes. The result is kept only where the graph gets smaller by it.
+A vector of sizes is *wanted* if a node other than shape arithmetic reads it (the target of a Reshape, the limit of a Range).
+Its elements are known expressions. They are recomputed from axes of tensors that exist before the first consumer, and the old
+nodes are removed. The result is kept only if the graph gets smaller.
 """
 
 from __future__ import annotations
@@ -206,8 +206,8 @@ class _Axes:
     """For each size, an axis of a tensor from which a Shape node can read it.
 
     Attributes:
-        positions: of each tensor the position of the node that makes it, -1 where it is given.
-        sources: for each size an axis that has it: of an input of the graph, else of a tensor whose shape the graph asks for.
+        positions: Position of the node that makes each tensor; -1 for a given tensor.
+        sources: Axis of each size, on a graph input if possible, otherwise on a tensor whose shape the graph reads.
     """
 
     def __init__(self, known: Knowledge) -> None:

@@ -58,7 +58,7 @@ def reshape_target(site: At, given: Dims | None, wanted: Dims | None) -> list[in
 
 
 def target_entries(given: Dims, wanted: Dims) -> list[int | None] | None:
-    """Target entry per axis: the number, 0 to copy that of `given`, or None. None as a whole if a 0 is ambiguous."""
+    """Return the target entry per axis: the number, 0 to copy the size of `given`, or None. Return None if a 0 is ambiguous."""
     entries: list[int | None] = []
     for i, d in enumerate(wanted):
         copied = i < len(given) and given[i] is d

@@ -1,7 +1,7 @@
 """Writes a draft as a `ModelProto`.
 
-What did not change is copied as it is, message by message. Data in files stays there, that of a model that was read from a
-file too (see `model.saving`); weights inside the proto are handed on by protobuf itself, once, and only those still in use.
+Unchanged parts are copied message by message. External data stays in its files, and so does the data of a model read from a
+file (see `model.saving`). Weights in the proto are copied once, by protobuf, if they are still used.
 """
 
 from __future__ import annotations
@@ -130,11 +130,10 @@ def _node(node: DraftNode) -> onnx.NodeProto:
 
 
 def _write_attributes(node: DraftNode, source: onnx.NodeProto, target: onnx.NodeProto) -> None:
-    """Copies attributes of the original, with subgraphs replaced by their edited versions.
+    """Copy attributes of the original, with subgraphs replaced by their edited versions.
 
-    Those that the draft replaces are skipped (None: leaves out).
-
-    Those of another operator mean nothing to the one that the node is now.
+    Attributes that the draft replaces are skipped (a value of None removes one). If the node has another operator now,
+    the original's attributes do not apply.
     """
     kept = source.attribute if node.op_type == source.op_type else ()
     for attribute in kept:

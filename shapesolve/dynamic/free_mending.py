@@ -26,15 +26,15 @@ _HARMLESS = frozenset((
     "allowzero", "axes", "axis", "direction", "dtype", "epsilon", "group", "hidden_size", "keepdims", "momentum",
     "noop_with_empty_axes", "perm", "stash_type", "to", "training_mode", "transA", "transB",
 ))  # fmt: skip
-#: attributes of windows, which are those of the weights where these are stored
+#: window attributes; with stored weights, these follow from the weights
 _WINDOWS = frozenset(("dilations", "kernel_shape", "strides"))
 
 
 def mend(freeing: Freeing, node: Node) -> Node:
-    """Rewrites a node so that it fits the freed sizes.
+    """Rewrite a node for the dynamic sizes.
 
     Raises:
-        Refused: it is not known how an operand follows the sizes.
+        Refused: If it is unknown how an operand depends on the sizes.
     """
     check_suspects(freeing, node)
     rule = freeing.rule(node)
@@ -65,7 +65,7 @@ def mend(freeing: Freeing, node: Node) -> Node:
 
 
 def check_suspects(freeing: Freeing, node: Node) -> None:
-    """Raises `Refused` if a node holds a number that may follow a freed size that is no batch size."""
+    """Raise `Refused` if a node has a number that may depend on a dynamic size other than a batch size."""
     if len(freeing.rows) == len(freeing.baked) or node.is_constant:
         return
     held = "a graph inside it" if node.subgraphs else _attribute(freeing, node) or _operand(freeing, node)
@@ -90,7 +90,7 @@ def _attribute(freeing: Freeing, node: Node) -> str:
 
 
 def _operand(freeing: Freeing, node: Node) -> str:
-    rule = freeing.rule(node)  # the constraints force a target; axes are no sizes
+    rule = freeing.rule(node)  # the constraints determine a target; axes are not sizes
     reads = {} if rule is None else rule.reads or {}
     for i, name in enumerate(node.inputs):
         if name not in freeing.stored or reads.get(i) in (TARGET, AXES, NEW_AXES):
@@ -120,7 +120,7 @@ def _is_neutral(number: float) -> bool:
 
 
 def _reshape(freeing: Freeing, node: Node) -> Node:
-    """Rewrites a Reshape's target for freed sizes; raises `Refused` if it is open which entries follow."""
+    """Rewrite a Reshape's target for the dynamic sizes; raise `Refused` if it is unknown which entries depend on them."""
     name, copies = node.inputs[0], not node.attributes.get("allowzero", 0)
     raw, shape, pieces = freeing.numbers(node.inputs[1]), freeing.shape(name), freeing.pieces(name)
     if raw is None or shape is None or pieces is None or not any(freeing.is_free(d) for d in shape):
@@ -132,7 +132,7 @@ def _reshape(freeing: Freeing, node: Node) -> Node:
     followed = {tuple(map(freeing.is_other, dims)) for dims in candidates}
     if len(followed) != 1:  # no proof decides between entries for another size than rows
         raise Refused(
-            f"{node.label} (Reshape) makes {sizes} of {shape}: it is not known which entries follow the sizes that are free. "
+            f"{node.label} (Reshape) makes {sizes} of {shape}: it is unknown which entries depend on the dynamic sizes. "
             f"{_SECOND_EXPORT}",
             node=node.label,
         )
@@ -275,9 +275,9 @@ def _target(freeing: Freeing, name: str, dims: Seq[Dim]) -> str:
 
 
 def _fitted(freeing: Freeing, node: Node, links: Links) -> Node | None:
-    """Repeats one operand along an axis that others have freed (Expand, Tile). None: nothing to do.
+    """Repeat one operand along an axis that is dynamic in the others (Expand, Tile). None: nothing to do.
 
-    Raises `Refused` if an operand holds entries for the baked size only.
+    Raises `Refused` if an operand only has entries for the exported size.
     """
     found: dict[Hashable, list[tuple[int, int, Dim]]] = {}
     outermost: dict[Hashable, Dim] = {}  # rows with others inside, when they were one row

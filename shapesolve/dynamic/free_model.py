@@ -35,24 +35,25 @@ if TYPE_CHECKING:
 
 @checked
 def free(model: Any, dims: Mapping[str, str]) -> onnx.ModelProto:
-    """A copy of a model in which sizes that were fixed by the export vary freely.
+    """Return a copy of a model in which sizes that were fixed by the export are dynamic.
 
-    A size that was 1 is a number of rows: what the copy computes of row i depends on row i alone, in the same way for every i
-    and for every number of rows. That is proved, node by node, and with one row the copy computes what the model did.
+    A size of 1 is treated as a batch size: each node is proved to compute item i of its outputs from item i of the
+    inputs alone, in the same way for every i and every batch size. For a batch of one, the copy computes the same as the
+    model.
 
-    Another size is freed where the constraints force every entry that held it, and nothing else that is stored may have
-    followed it. All other models are refused: `generalize` learns from an export at another size what follows it.
+    Any other size becomes dynamic only if the constraints determine every entry that held it, and no other stored
+    constant can depend on it. All other models are refused; `generalize` learns such constants from a second export.
 
     Args:
-        model: a path, bytes, `onnx.ModelProto`, `onnx_ir.Model`, exporter program or onnxscript function.
-        dims: for each input axis the name that its size gets, ``{"images[0]": "batch"}``; a sum or product of names
-            (``"past + seq"``) where each of them also stands alone somewhere. An axis that has this name already is freed
-            where a constant in the model leaves it one size (``{"batch": "batch"}``: all axes of that name).
+        model: A path, bytes, `onnx.ModelProto`, `onnx_ir.Model`, exporter program, or onnxscript function.
+        dims: Name for the size of each input axis, ``{"images[0]": "batch"}``, or a sum or product of names
+            (``"past + seq"``) if each of them is also the size of an axis. An axis that already has this name becomes
+            dynamic if only a constant in the model fixes its size (``{"batch": "batch"}``: all axes of that name).
 
     Raises:
-        Refused: it cannot be shown to be right; the message names the node.
-        ModelError: the model cannot be read.
-        ValueError: an argument makes no sense.
+        Refused: If the copy cannot be proved right; the message names the node.
+        ModelError: If the model cannot be read.
+        ValueError: If an argument is invalid.
     """
     original = read_model(model)
     return with_weights(freed(original, dims), original)
@@ -127,7 +128,7 @@ def _run(freeing: Freeing) -> None:
         except (ArithmeticError, LookupError, TypeError, ValueError) as error:
             if isinstance(error, Refused):
                 raise
-            what = f"{node.label} ({node.op_type}) cannot be followed: {type(error).__name__}: {error}"
+            what = f"{node.label} ({node.op_type}) cannot be analyzed: {type(error).__name__}: {error}"
             raise Refused(what, node=node.label) from error
     freeing.draft.graph.nodes = [*freeing.sizes.nodes, *freeing.nodes]
     freeing.draft.drop_dead(lambda node: node.origin is not None)
@@ -185,12 +186,12 @@ def _inside(freeing: Freeing, graph: Graph) -> Freeing:
 def _tensor(freeing: Freeing, name: str) -> Tensor:
     known = freeing.known(name)
     if not isinstance(known, Tensor):
-        raise Refused(f"a branch has {name}, which is no tensor")
+        raise Refused(f"a branch has {name}, which is not a tensor")
     return known
 
 
 def _declared(freeing: Freeing, name: str) -> TensorType:
-    """The type of a tensor with freed sizes; sizes that depend on data are left open."""
+    """Return the type of a tensor with dynamic sizes; sizes that depend on data are unspecified."""
     known = _tensor(freeing, name)
     dims = [
         (d.value if not d.terms else str(d)) if d.free <= freeing.baked.keys() else None
@@ -200,7 +201,7 @@ def _declared(freeing: Freeing, name: str) -> TensorType:
 
 
 def _either(freeing: Freeing, shapes: list[Shape | None]) -> Shape | None:
-    """Shape of an If's output: sizes on which branches agree, else generated symbols. None if the rank is open."""
+    """Return the shape of an If's output: sizes of both branches, or generated symbols. None if the rank is unknown."""
     ranks = {None if s is None else len(s) for s in shapes}
     if len(ranks) > 1 or None in ranks:
         return None
@@ -244,9 +245,7 @@ def _prove_rows(analysis: Analysis, request: DynamicRequest) -> None:
                     node=mixing.node,
                 )
             if origin.layout is None and mixing is None:
-                raise Refused(
-                    f"the rank of output {name} is not known, so where its rows are is not known either"
-                )
+                raise Refused(f"output {name} has unknown rank, so its batch axis is unknown")
 
 
 def _finish(changed: onnx.ModelProto, request: DynamicRequest) -> None:

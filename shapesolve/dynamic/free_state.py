@@ -37,12 +37,12 @@ Array: TypeAlias = NDArray[Any]
 
 
 class Freeing:
-    """One attempt to free sizes in a graph.
+    """One attempt to make sizes in a graph dynamic.
 
     Args:
-        model: the model with its inputs relabelled.
-        request: what is freed.
-        choices: which candidate to take at a node, by label.
+        model: The model with its inputs relabelled.
+        request: The axes to make dynamic.
+        choices: Index of the candidate to take at a node, by label.
     """
 
     def __init__(self, model: Model, request: DynamicRequest, choices: Mapping[str, int]) -> None:
@@ -53,7 +53,7 @@ class Freeing:
         self._taken: dict[Hashable, int] = {}
         self.options: dict[str, int] = {}  # how many candidates there were, by label of the node
         self.nodes: list[DraftNode] = []
-        #: old sizes of axes that follow a symbol which is no number of rows
+        #: old sizes of axes that depend on a symbol other than a batch size
         self.seen: set[int] = set()
         #: attributes of nodes that became another operator, by output
         self.own: dict[str, dict[str, int]] = {}
@@ -93,7 +93,7 @@ class Freeing:
         return found if elems is not None and len(found) == len(elems) else None
 
     def array(self, name: str) -> Array | None:
-        """The data of a constant; None for other tensors, and where it is too large or missing."""
+        """Return the data of a constant. None for other tensors, and if the data is too large or missing."""
         return self.stored[name].array(MAX_STORED) if name in self.stored else None
 
     def rule(self, node: Node) -> Rule | None:
@@ -101,7 +101,7 @@ class Freeing:
         return self.walk.operators.rule(node, self.model.opsets)
 
     def is_other(self, dim: Dim) -> bool:
-        """True if the dim depends on a freed size that is no batch size."""
+        """Return True if the dim depends on a dynamic size other than a batch size."""
         return any(name in self.baked and name not in self.rows for name in dim.free)
 
     def is_free(self, dim: Dim) -> bool:
@@ -150,9 +150,9 @@ class Freeing:
         return name
 
     def choose(self, node: Node, count: int, like: Hashable) -> int:
-        """Index of the candidate that this attempt uses at a node.
+        """Return the index of the candidate that this attempt uses at a node.
 
-        The default is that of the last node with the same question.
+        By default, it is the index used at the last node with the same candidates.
         """
         self.options[node.label] = max(count, self.options.get(node.label, 0))
         taken = self._taken[like] = (self._taken.get(like, 0) + self.choices.get(node.label, 0)) % count

@@ -1,9 +1,9 @@
-"""Limits the new model to the sizes that the exports show, and says which these are.
+"""Limits the new model to sizes that the exports cover.
 
-Rounding can hide an operator: a network that pads its input to a multiple of 32 has no Pad node in exports at 64 and 128. So a
-size that is divided (by a stride, a window, a Reshape that splits an axis, a rounded expression) keeps to the arithmetic
-progression through the exports, and no size is 0 unless it was in an export. Each limit is a Reshape of the first input's
-shape vector, which fails in every runtime if the vector has another length.
+Rounding can hide an operator: a network that pads its input to a multiple of 32 has no Pad node in exports at 64 and 128. So if
+a size is divided (by a stride, a window, a Reshape that splits an axis, a rounded expression), the new model accepts only the
+arithmetic progression through the exports. No size may be 0 unless it was 0 in an export. Each limit is a Reshape of an
+input's shape vector, which fails in every runtime if the vector has another length.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """The values of one size that the exports show, and what follows from them.
+    """A size in the exports, and the values that the new model accepts.
 
     Attributes:
-        name: The size, or the sum of sizes that is divided.
+        name: The size, or a sum of sizes that is divided.
         exports: Its values in the exports, ascending.
-        condition: The progression that the new model keeps to; empty if it keeps to none.
-        reason: Why it keeps to one.
-        export: A value for another export, which would admit more sizes; None if no such value is known.
-        admits: The progression with that export.
+        condition: The arithmetic progression of accepted values; empty if the size is free.
+        reason: Reason for the condition.
+        export: A value for another export, which would admit more values; None if no such value is known.
+        admits: The condition with that export.
         extrapolated: Accepted values outside the range of the exports.
     """
 
@@ -176,9 +176,7 @@ def _rounded(analysis: Analysis) -> Iterator[tuple[Dim, str]]:
         (d, label(tensor)) for tensor, shape in solved.shapes.items() for d in shape
     ]
     places += [
-        (e.cond, e.node.label)
-        for e in solved.lowered.log
-        if e.node is not None and e.role == "requirement"
+        (e.cond, e.node.label) for e in solved.lowered.log if e.node is not None and e.role == "requirement"
     ]
     places += [(d, label(t)) for t, v in solved.values.items() for d in v.elems or () if isinstance(d, Dim)]
     for expression, node_label in places:

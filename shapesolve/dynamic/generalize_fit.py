@@ -22,11 +22,11 @@ from ..expr import Atom, Dim, constant, floor_div, maximum, minimum, of_atom, pr
 from .limits import MARGIN, MAX_CANDIDATES, MAX_DIVISOR, MAX_FACTOR, MAX_POINTS, MAX_SYMBOLS
 
 Array: TypeAlias = NDArray[Any]
-#: a number in each export, None where an export says nothing of it
+#: a number in each export; None if an export does not show it
 Seen: TypeAlias = "tuple[int | None, ...]"
 #: inputs of a trial model whose sizes are the generated symbols
 OPEN = "generalize_open"
-#: parts and multiples that a constant may be, and the least constant that is looked at
+#: divisors and factors for coincidences, and the smallest constant that is checked for one
 _PARTS, _MULTIPLES, _TELLING = (2, 3, 4), range(2, 9), 3
 
 
@@ -37,14 +37,14 @@ class Fit:
     dim: Dim
     cost: int
     values: tuple[int, ...]
-    multiple: bool = False  # of a size that the model has: exports may agree in it by chance
+    multiple: bool = False  # a multiple of a size in the model may be a coincidence
 
 
 class Fitter:
     """Finds expressions of the input sizes for numbers seen in each export.
 
     Args:
-        sizes: of the symbols, in each export.
+        sizes: Sizes of the symbols in each export.
     """
 
     def __init__(self, sizes: Seq[Mapping[str, int]]) -> None:
@@ -56,7 +56,7 @@ class Fitter:
         every = [*self.points, *self.shown]
         self._columns = {n: np.array([p[n] for p in every]) for n in every[0]}
         self._values: dict[Dim, tuple[int, ...]] = {}
-        #: numbers that are a part or multiple of an input size in all exports, and that in words
+        #: numbers that are a part or multiple of an input size in all exports, with its expression
         self.coincident = coincident(map(symbol, self.symbols), sizes, _PARTS, _MULTIPLES)
         self._known: dict[Seen, list[Fit]] = {}
 
@@ -105,7 +105,7 @@ class Fitter:
     def rivals(self, seen: Seen) -> list[Fit]:
         """Expressions for these numbers whose description is nearly as short as the shortest.
 
-        A plain size, sum or product has only rivals of its own length.
+        A plain size, sum, or product only has rivals of the same length.
         """
         found = self.fits(seen)
         margin = 0 if found and self.is_plain(found[0].dim) else MARGIN
@@ -139,14 +139,14 @@ class Undecided(Exception):
 
 @dataclass(slots=True)
 class OpenNumber:
-    """A generated symbol for a number whose expression the exports leave open.
+    """A generated symbol for a number whose expression is undetermined.
 
     Attributes:
-        name: the symbol.
-        seen: what the symbol is in each export.
-        low: what the symbol is less than the number.
-        fits: expressions of the symbol.
-        what: the number, in words.
+        name: Name of the symbol.
+        seen: Its value in each export.
+        low: The number minus the symbol.
+        fits: Candidate expressions of the symbol.
+        what: Description of the number.
     """
 
     name: str
@@ -239,7 +239,7 @@ def _line(given: Seq[int], want: Seq[int]) -> tuple[int, int] | None:
 
 def _affine(base: Dim, given: Seq[int], want: Seq[int], cost: int) -> Iterator[tuple[Dim, int]]:
     for slope, start in filter(None, [_line(given, want)]):
-        # a sum that is a multiple of more than what is added may have been rounded
+        # a sum with a divisor larger than its constant term may have been rounded
         rounded = 2 if start and slope == 1 and gcd(*want) > abs(start) else 0
         yield base * slope + start, cost + _bits(slope) + (slope < 0) + _moved(start) + rounded
 

@@ -66,7 +66,7 @@ class _Scope:
         self.nodes = [node for node, value in made.items() if value is None]
 
     def look(self, name: str) -> str | Constant | None:
-        """The tensor of the first export with this name, or the stored data. None if it is not known yet."""
+        """The tensor of the first export with this name, or the stored data. None if it is not matched yet."""
         found = self.names.get(name) or self.stored.get(name)
         return found if found is not None or self.around is None else self.around.look(name)
 
@@ -89,7 +89,7 @@ def match(models: Seq[Model], draft: DraftGraph, names: Seq[str]) -> Matched:
     Args:
         models: the exports.
         draft: the main graph of the first, to be edited.
-        names: what people call the exports, for messages.
+        names: Display names of the exports, for messages.
 
     Raises:
         Refused: their structure differs; the message has the first node.
@@ -109,7 +109,7 @@ class _Match:
     """One comparison of several exports.
 
     Args:
-        names: what people call the exports.
+        names: Display names of the exports.
     """
 
     def __init__(self, names: Seq[str]) -> None:
@@ -132,8 +132,8 @@ class _Match:
             if len(group) < len(graphs):
                 name = self.names[1 + others.index(None)]
                 raise Refused(
-                    f"{node.label} ({node.op_type}) of {self.names[0]} has no counterpart in {name}: the exports are no two "
-                    "sizes of one graph",
+                    f"{node.label} ({node.op_type}) of {self.names[0]} has no counterpart in {name}: the exports are not "
+                    "the same graph at two sizes",
                     node=node.label,
                 )
             self._nodes(group, scopes, draft, drafted[node])
@@ -192,7 +192,7 @@ def _same(a: Any, b: Any) -> bool:
 
 
 def _key(node: Node, scope: _Scope) -> tuple[Any, ...] | None:
-    """Matching key: operator and tensors read; any stored tensor matches any other. None if one is not known yet."""
+    """Matching key: operator and tensors read; any stored tensor matches any other. None if one is not matched yet."""
     meant = [scope.look(name) if name else "" for name in (*node.inputs, *node.captures)]
     if None in meant:
         return None

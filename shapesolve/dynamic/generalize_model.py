@@ -1,8 +1,8 @@
 """`generalize`: one dynamic model from exports of it at several fixed sizes.
 
-The exports are matched node by node; what is the same in all of them stays. Numbers and tables that differ become the simplest
-expressions of the sizes that fit all exports (their least general generalization). What the numbers leave open is a generated
-symbol at first, and the constraint system says which sizes it has to follow for the model to run; what stays open is refused.
+The exports are matched node by node, and equal constants stay. Numbers and tables that differ become the simplest expressions
+of the sizes that fit all exports (their least general generalization). An ambiguous number is a generated symbol at first, and
+the constraint system determines its expression; if several expressions remain, the exports are refused.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ if TYPE_CHECKING:
 def generalize(models: Iterable[Any], names: Mapping[str, str] | None = None) -> onnx.ModelProto:
     """Merge exports of the same model at two or more fixed sizes into one dynamic model.
 
-    Inputs, outputs, their names, and their order are those of the first export. At each export's sizes, the new model is
-    proved to have the export's shapes; `verify_exports` runs it there. A size that is divided (by a stride, a window, a
-    Reshape) keeps to the arithmetic progression through the exports, and no size may be 0 unless it was 0 in an export:
-    the contract has these conditions, and nodes at the start of the model check them.
+    Inputs, outputs, their names, and their order are taken from the first export. At each export's sizes, the new model is
+    proved to have the export's shapes; `verify_exports` runs it there. If a size is divided (by a stride, a window, a
+    Reshape), the new model accepts only the arithmetic progression through the exports, and no size may be 0 unless it
+    was 0 in an export. The contract has these conditions, and nodes at the start of the model check them.
 
     Args:
         models: The exports, each as for `analyze`.
@@ -144,7 +144,7 @@ class _Work:
         return changes
 
     def _shapes(self, place: StoredOperand, *, made: bool) -> list[list[int | None] | None]:
-        """Sizes of the node's first output (`made`) or input, in each export; None where unknown."""
+        """Sizes of the node's first output (`made`) or input, in each export; None if unknown."""
         if place.graph is not self.draft.graph:
             return [None]
         names = [n.outputs[0] if made else n.inputs[0] for n in place.nodes]
@@ -179,7 +179,7 @@ class _Work:
     # ------------------------------------------------------------------ writing
 
     def _trial(self, changes: Seq[_Change]) -> onnx.ModelProto:
-        """A trial model: numbers left open become the sizes of additional inputs."""
+        """Return a trial model in which undetermined numbers are the sizes of additional inputs."""
         import onnx
 
         opens = [o.name for o in self.unknowns.opens]

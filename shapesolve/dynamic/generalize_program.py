@@ -27,7 +27,7 @@ class Numbers:
     """Runs a rule with numpy; its methods are the steps that a rule can use.
 
     Args:
-        sizes: of all symbols.
+        sizes: Sizes of all symbols.
     """
 
     def __init__(self, sizes: Mapping[str, int]) -> None:
@@ -56,9 +56,7 @@ class Numbers:
     # ------------------------------------------------------------------ words
 
     def places(self, size: Dim, axis: int, rank: int) -> Any:
-        """Indices from 0 to size - 1 along one axis of an int64 tensor of this rank. size-1`` along one axis of an
-        int64 tensor of this rank.
-        """
+        """Return the indices from 0 to ``size - 1`` along one axis of an int64 tensor of this rank."""
         first, step = (self.constant(np.array(n, np.int64)) for n in (0, 1))
         made = self.op("Range", first, self.scalar(size), step)
         shape = np.array([-1 if k == axis else 1 for k in range(rank)], np.int64)
@@ -103,7 +101,7 @@ class Nodes(Numbers):
         """See `Numbers.op`."""
         if self.sizes.opset < _SINCE.get(op_type, 1):
             raise Refused(
-                f"{op_type} is needed, which opset {self.sizes.opset} does not have: export with a later one"
+                f"the new model uses {op_type}, which opset {self.sizes.opset} does not have: export with a later one"
             )
         return self.sizes.node(op_type, [*operands], 1, op_type.lower(), **attributes)
 

@@ -1,11 +1,11 @@
-"""Chooses expressions for numbers that the exports leave open, and rejects agreements by chance.
+"""Chooses expressions for undetermined numbers, and rejects coincidences.
 
-In the trial model such a number is a generated symbol. Constraints that every run has to meet express most of them by the
-input sizes. Of the others, fits of nearly the same length are held against these constraints at many sizes; the one that runs
-at most of them is taken where it is the only one, and otherwise the exports have to decide.
+Each such number is a generated symbol in the trial model. The model's constraints express most of them by the input sizes. For
+the others, fits of nearly the same length are checked against the constraints at many sizes on the progressions through the
+exports. If several fits run there, they have to be equal there; otherwise another export has to decide.
 
-Agreements that allow no conclusion about other sizes are refused: a number that is also a part of a size in all exports,
-padding that may fill up to a multiple, and an axis on which a limit holds in all of them.
+Coincidences that allow no conclusion about other sizes are refused: a number that is also a part of a size in all exports,
+padding that may fill up to a multiple, and an axis that has the same limit in all of them.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ class Settler:
     """Chooses an expression of the input sizes for each open symbol.
 
     Args:
-        analysis: of the trial model.
-        opens: the numbers that are open.
-        fitter: compares expressions.
-        kept: open numbers, and the size that an operator would keep if they were that size.
+        analysis: Analysis of the trial model.
+        opens: The undetermined numbers.
+        fitter: Fitter of the exports' sizes, which compares expressions.
+        kept: Undetermined numbers with an axis size that an operator keeps if they are equal to it.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Settler:
         }
         log = [e.cond for e in solved.lowered.log if e.role == "requirement" and e.guard.is_true]
         self._conds = [c for c in dict.fromkeys(log) if c.kind in ("==", "or")]
-        #: what those symbols turn out to be, and all symbols
+        #: expressions of those symbols, and of all symbols
         self._roots: dict[str, Dim] = {}
         #: symbols for which nothing is decided outside the progressions through the exports, with the reason
         self.open_outside: dict[str, str] = {}
@@ -80,7 +80,7 @@ class Settler:
         """Returns the chosen expression of each open symbol.
 
         Raises:
-            Refused: the exports leave it open, or contradict the constraints.
+            Refused: If the exports are ambiguous or contradict the constraints.
         """
         left = {n for d in self._now.values() for n in d.free} - self.symbols
         while left:
@@ -104,7 +104,7 @@ class Settler:
         return [dim.evaluate(s) for s in self.sizes]
 
     def _next(self, left: set[str]) -> list[str]:
-        """Open symbols to decide next: the smallest group in one condition, else those with most dependents."""
+        """Return the symbols to determine next: the smallest group in one condition, or else the group with most dependents."""
         ties = _ties([d.free & left for d in self._now.values()])
         raw = {self._given[n]: d.free & left for n, d in self._now.items()}
         groups = []
@@ -135,10 +135,10 @@ class Settler:
         return [*o.fits, *moved]
 
     def _answer(self, group: Seq[str]) -> _Answer:
-        """The best expressions for these symbols; raises `Refused` if none or several are left.
+        """Return the best expressions for these symbols.
 
         Raises:
-            Refused: none fits, or several do and nothing decides.
+            Refused: If no expression fits, or several do and disagree.
         """
         now = {n: d.subs(self._roots) for n, d in self._now.items()}
         mine = [o for o in self.opens if not now[o.name].free.isdisjoint(group)]
@@ -210,7 +210,7 @@ class Settler:
         return options
 
     def _broken(self, made: Mapping[str, Dim], points: Seq[Mapping[str, int]]) -> int:
-        """Number of these sizes at which the expressions break a condition of the model."""
+        """Return how many of these points break a condition of the model."""
         names = {self._given[n] for n in made}
         dims = {self._given[n]: d for n, d in {**self._settled, **made}.items()}
         every = dims.keys() | self.symbols
@@ -263,11 +263,11 @@ def check_chance(
     Raises `Refused` if the exports agree by chance.
 
     Args:
-        analysis: of the new model.
-        found: the exports, matched.
-        fixed: the analyses of the exports.
-        fitter: has the sizes of the symbols in each export, and numbers that are a part of an input size in all of them.
-        reads: what the numbers of an operand are for.
+        analysis: Analysis of the new model.
+        found: The matched exports.
+        fixed: Analyses of the exports.
+        fitter: Fitter with the symbols' sizes in each export, and numbers that are a part of an input size in all of them.
+        reads: Returns the purpose of an operand.
     """
     sizes, first = fitter.sizes, fitter.sizes[0]
     dims: dict[Dim, str] = {}
@@ -283,7 +283,7 @@ def check_chance(
     inner = coincident(dims, sizes)
     for one in found.same:
         reading = reads(one.nodes[0], one.index)
-        if reading not in (AXES, NEW_AXES):  # a target is held against the number of elements
+        if reading not in (AXES, NEW_AXES):  # a target must have the right number of elements anyway
             _check_number(one, {**({} if reading is TARGET else inner), **fitter.coincident})
     open_outside: dict[str, str] = {}
     for group in found.nodes:

@@ -1,7 +1,7 @@
 """Finds rules that compute stored tensors, which differ between exports, from the sizes.
 
-A rule computes every element of every export's tensor, which is checked. Where no rule is found, a tensor that is the first
-part (or the last) of the longest one is cut from that, and the longest export bounds the size.
+A rule must compute every element of every export's tensor, which is checked. If no rule is found, a tensor that is the first or
+last part of the longest one is cut from it, and the longest export limits the size.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ class Tables:
     """Finds rules for tensors that differ between exports.
 
     Args:
-        unknowns: expressions of numbers that were seen in each export.
+        unknowns: Finds expressions for numbers in each export.
     """
 
     def __init__(self, unknowns: Unknowns) -> None:
         self._unknowns, self._dim = unknowns, unknowns.dim
-        #: why a rule that came to mind last is left open
+        #: reason why the last rule is ambiguous
         self.reason = ""
 
     def rule(self, arrays: Seq[Array], what: str, *, cuts: bool = True) -> Rule | None:
@@ -200,7 +200,7 @@ class Tables:
         return None
 
     def _parts(self, arrays: Seq[Array], what: str, *, cuts: bool) -> Rule | None:
-        """Separate rules for the slices of a small axis of one length in all exports; None if one has none."""
+        """Return separate rules for the slices of a small axis, equally long in all exports. None if a slice has no rule."""
         for axis, count in enumerate(arrays[0].shape):
             if 1 < count <= MAX_PARTS and not _varies(arrays, axis):
                 parts = ([np.take(a, [k], axis=axis) for a in arrays] for k in range(count))

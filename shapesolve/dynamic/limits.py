@@ -15,5 +15,5 @@ MAX_TOGETHER: Final = 3  # symbols that are decided together
 MAX_TRIED: Final = 1024  # combinations of fits that are tried together
 MAX_RIVALS: Final = 64  # combinations of fits that are compared by conditions
 MARGIN: Final = 2  # length by which a rival fit may exceed the shortest, and of a size that the model has
-MAX_POINTS: Final = 96  # sizes at which fits are compared, up to half of it; conditions take an eighth; sizes of a next export
+MAX_POINTS: Final = 96  # sample sizes for comparing fits (conditions use an eighth), or for another export
 OPEN_AXES: Final = 8  # axes of a trial input

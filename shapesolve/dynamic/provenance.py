@@ -1,12 +1,12 @@
-"""Provenance: for each axis of a tensor, the batch rows in it; proves that rows stay independent.
+"""Provenance of each axis of a tensor: the batch items along it. Proves that batch items are independent.
 
-The declaration of an operator says which axes of its outputs carry which axes of its inputs (see `lower.axes`). Axes are kept
-as factors in row-major order, so that ``Reshape([batch, seq, 64] -> [batch*seq, 64])`` is known to have the rows of `batch`
-outside those of `seq`, and they are found again when a later node splits them.
+An operator's declaration lists the input axis that each output axis comes from (see `lower.axes`). Axes are stored as factors
+in row-major order. In ``Reshape([batch, seq, 64] -> [batch*seq, 64])``, `batch` is the outer factor of the first axis, and a
+later node that splits the axis gets `batch` back.
 
-The rows of a symbol stay apart in a tensor when one axis has that symbol as a factor, and the part of the tensor at row i is
-what the model computes of row i alone; or when nothing in it depends on the symbol. Everything else is `Mixing`, with the
-node. An operator without a declaration mixes.
+The items of a symbol are independent in a tensor if one axis has that symbol as a factor and slice i is computed from item i
+alone, or if nothing in the tensor depends on the symbol. Otherwise the tensor is `Mixing`, with the node. An operator without
+a declaration mixes.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from ..model import Node
 Factors: TypeAlias = tuple[Dim, ...]
 #: the axes of a tensor
 Layout: TypeAlias = tuple[Factors, ...]
-#: for each label the factors of its axis, and what is wrong with the rows in it ('' when nothing is)
+#: for each label, the factors of its axis, and the reason why items along it are not independent ('' if they are)
 _Table: TypeAlias = Mapping[Label, tuple[Factors, str]]
 
 
 @dataclass(frozen=True, slots=True)
 class Mixing:
-    """Reason why batch rows are no longer independent: the node, and its effect in words."""
+    """The node from which batch items are no longer independent, and a description of its effect."""
 
     node: str
     op_type: str
@@ -88,15 +88,15 @@ def flow(
     known: Seq[bool],
     symbols: Seq[str],
 ) -> list[Origin]:
-    """The origins (`Origin`) of a node's outputs from those of its inputs.
+    """Return the origins of a node's outputs, given the origins of its inputs.
 
     Args:
-        node: the node.
-        made: the sizes of its outputs.
-        links: what its declaration says, or what it does with rows that it does not keep apart, in words.
-        given: the origins of the inputs, None where an input is left out.
-        known: which inputs' elements are known exactly, as expressions of the sizes.
-        symbols: whose rows are followed.
+        node: The node.
+        made: Sizes of its outputs.
+        links: The operator's declaration, or a description of how it mixes batch items.
+        given: Origins of the inputs; None for an omitted input.
+        known: For each input, whether its elements are known exactly, as expressions of the sizes.
+        symbols: The symbols whose items are tracked.
     """
     if isinstance(links, str):
         return [_unfollowed(node, shape, links, given, symbols) for shape in made]
@@ -196,7 +196,7 @@ def _unfollowed(
 ) -> Origin:
     """Origin of an output of an operator without declaration: it mixes all rows that any input has."""
     mixed: dict[str, Mixing] = {}
-    what = what or "is not known to keep the rows of {symbol} apart"
+    what = what or "may mix items of {symbol}"
     for symbol in symbols:
         for origin in given:
             if origin is not None and origin.depends(symbol):

@@ -1,9 +1,9 @@
 """Tracks the batch row of each entry in row-ordered lists of data-dependent length (NonZero).
 
-An operator that looks for elements goes through a tensor in row-major order. Where the rows of a batch are outermost, what it
-finds comes row by row, and that of a row is found in that row alone. What is computed entry by entry stays such a list. One
-entry is followed as data: its coordinates are symbols, and what the rules of operators compute of it are expressions of these.
-Where such numbers pick from a tensor with the rows outermost, in steps of just one row, each entry picks from its own row.
+An operator that searches for elements visits a tensor in row-major order. If the batch is the outermost factor, its results are
+ordered by batch item, and an item's results depend on that item alone. An elementwise result is again such a list. A single
+entry is tracked as data: its coordinates are symbols, and operator rules compute expressions of them. If such an expression
+indexes a tensor whose outermost factor is the batch, in steps of one item, each entry reads from its own item.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def through_lists(
         for i, result in enumerate(results):
             mixing: Mixing | None = listed.get(i)
             if mixing is None and isinstance(result.mixed.get(name), Listing):
-                what = f"computes with a list of what is found in all rows of {name}"
+                what = f"uses the list of elements found in all items of {name}"
                 mixing = Mixing(node.label, node.op_type, what)
             if mixing is not None:
                 results[i] = Origin(result.layout, {**result.mixed, name: mixing})
@@ -78,7 +78,7 @@ def through_lists(
 
 
 def _rows_outside(origin: Origin, name: str) -> Dim | None:
-    """Elements per row on the first axis if the batch is its outermost factor; else None."""
+    """Return the number of elements per item on the first axis if the batch is its outermost factor, or None."""
     if name in origin.mixed or not origin.layout or origin.rows(name) != (0, 0):
         return None
     return product(origin.layout[0][1:]) if origin.layout[0][0].name == name else None
@@ -156,7 +156,7 @@ def _computed(op: Op, known: Mapping[int, Listing], axes: Mapping[int, int]) -> 
 
 
 def _of_one_entry(op: Op, known: Mapping[int, Listing]) -> list[Tensor | None]:
-    """The outputs of an operator applied to one entry; None for those that are not known integers."""
+    """Return the outputs of an operator applied to one entry; None for unknown or non-integer outputs."""
     inputs = tuple(known[k].entry if k in known else x for k, x in enumerate(op.inputs))
     if op.rule is None or any(inputs[k] is None for k in known):
         return []
@@ -171,7 +171,7 @@ def _of_one_entry(op: Op, known: Mapping[int, Listing]) -> list[Tensor | None]:
 
 
 def _elements(known: Known | None) -> list[Dim]:
-    """The elements of an integer tensor, none where one is not known."""
+    """Return the elements of an integer tensor; empty if one is unknown."""
     elems = known.value.elems if isinstance(known, Tensor) and known.value is not None else None
     found = [e for e in elems or () if isinstance(e, Dim)]
     return found if len(found) == len(elems or ()) else []
@@ -203,7 +203,7 @@ def _picked(
         or data_axis in labels
     ):
         return {}
-    if kind == "corners":  # the first coordinate is that of the row
+    if kind == "corners":  # the first coordinate is the item
         count = one.entry.shape[-1].value or 1
         if any(_ROW.free & e.free for k, e in enumerate(numbers) if k % count):
             return {}

@@ -1,7 +1,7 @@
-"""The provenance of every tensor of an analyzed model, node by node. Graphs of If, Loop and Scan are included.
+"""Provenance of every tensor of an analyzed model, node by node, including the subgraphs of If, Loop, and Scan.
 
-Inside, a carried value keeps its rows where they are: what a trip hands on has them on the axis on which it got them. What
-decides which graph runs, and how often, depends on no row. A sequence is followed as one tensor: what its tensors share.
+A loop-carried value has its batch items on the same axis in every iteration. The condition of an If and the number of
+iterations must not depend on any item. A sequence is treated as one tensor that has the common origin of its elements.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _NOTHING = Origin((), {})
 
 
 class Provenance:
-    """Origins of tensors by name, made node by node in graph order.
+    """Origins of tensors by name, computed node by node in graph order.
 
     Args:
-        symbols: whose rows are followed.
-        walk: of the analysis.
-        look: what is known of a tensor by name.
-        is_expression: is an element known as an expression of the inputs' sizes?
-        prefix, own, around: of a graph inside a node, what its names start with, its names, and what is around it.
+        symbols: The symbols whose items are tracked.
+        walk: The walk of the analysis.
+        look: Returns the known properties of a tensor by name.
+        is_expression: Returns True if an element is an expression of the input sizes.
+        prefix, own, around: Name prefix of a subgraph, its tensor names, and the origins of the outer graph.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Provenance:
         self.prefix, self.own, self.around = prefix, own, around
         self.symbols, self.walk, self.look, self.is_expression = tuple(symbols), walk, look, is_expression
         self.origins: dict[str, Origin] = {}
-        #: sizes that are the same for each row alone, also if data decides them
+        #: sizes that are equal for all items, including data-dependent ones
         self.uniform: set[Dim] = set() if around is None else {*around.uniform}
 
     def of(self, name: str) -> Origin:
@@ -106,7 +106,7 @@ class Provenance:
                     self.uniform.update(d for d in sizes if d.free.isdisjoint(self.symbols))
 
     def _inside(self, node: Node, attribute: str, graph: Graph, given: Mapping[str, Origin]) -> list[Origin]:
-        """The origins of a subgraph's outputs, given those of its inputs."""
+        """Return the origins of a subgraph's outputs, given the origins of its inputs."""
         made = {name for inner in graph.nodes for name in inner.outputs}
         own = made | graph.initializers.keys() | given.keys()
         prefix = f"{self.prefix}{node.label}/{attribute}/"
@@ -119,7 +119,7 @@ class Provenance:
     def _branches(
         self, op: Op, given: Seq[Origin], made: Seq[Shape | None], found: Seq[Origin]
     ) -> list[Origin]:
-        """Origins of an If's outputs: where both branches agree, if the condition depends on no row."""
+        """Return the common origins of both branches of an If, if the condition does not depend on any item."""
         sides = [self._inside(op.node, *inner, {}) for inner in op.node.subgraphs]
         broken = {s for s in self.symbols if given[0].depends(s)}
         return [self._either(broken, *each) for each in zip(found, *sides, strict=True)]
@@ -135,7 +135,7 @@ class Provenance:
             starts = zip(op.node.inputs[2:], given[2:], made, strict=False)
             ends, states = 1, [Origin(layout_of(d), {}) if self._is_empty(n) else o for n, o, d in starts]
             inputs = [_NOTHING, _NOTHING, *states]
-        elif op.version < 9:  # a batch axis of its own
+        elif op.version < 9:  # before opset 9, Scan has a batch axis
             return [*found]
         else:
             ends, states = 0, list(given[: len(given) - scanned])
@@ -158,9 +158,9 @@ class Provenance:
         return results
 
     def _either(self, broken: Collection[str], whole: Origin, *sides: Origin) -> Origin:
-        """The common origin of alternative tensors.
+        """Return the common origin of alternative tensors.
 
-        It is that of `whole` for `broken` symbols and those whose rows are not in one place in all of them.
+        For `broken` symbols, and for symbols whose items are on different axes, it is the origin of `whole`.
         """
         every = [whole, *sides]
         layout = max(every, key=lambda o: sum(o.rows(s) is not None for s in self.symbols)).layout
@@ -200,7 +200,7 @@ class Provenance:
         return value is not None and all(isinstance(e, Dim | Cond) for e in value.elems or ())
 
     def _by_value(self, name: str, origin: Origin, node: Node) -> Origin:
-        """The origin of a tensor with known elements: it depends on the symbols in these only."""
+        """Return the origin of a tensor with known elements, which depends only on the symbols in them."""
         if not self._is_known(name):
             return origin
         known = self.tensor(name)

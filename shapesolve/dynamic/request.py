@@ -23,9 +23,8 @@ if TYPE_CHECKING:
     import onnx
 
 
-#: sizes of each input as declared: a number, a name, or nothing; None where the rank is not declared
+#: declared sizes of each input: a number, a name, or nothing; None if the rank is not declared
 _Shapes: TypeAlias = Mapping[str, "list[int | str | None] | None"]
-#: tensors in files of their own that are looked at, in elements
 _PLACE = re.compile(r"(?P<name>.+)\[(?P<axis>-?\d+)\]", re.DOTALL)
 
 
@@ -58,11 +57,11 @@ def inlined(proto: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def asked(exports: Seq[Model], names: Mapping[str, str], labels: Seq[str] = ("the model",)) -> DynamicRequest:
-    """Parses texts for axes and names into a `DynamicRequest`.
+    """Parse axes and names into a `DynamicRequest`.
 
     Raises:
-        ValueError: it makes no sense, or does not fit the exports.
-        Refused: the exports have other inputs, or do not show how a size varies.
+        ValueError: If an axis or name is invalid, or contradicts the exports.
+        Refused: If the exports have different inputs, or do not show how a size varies.
     """
     shapes = _shapes_of(exports, labels)
     first, several = shapes[0], len(exports) > 1
@@ -74,7 +73,7 @@ def asked(exports: Seq[Model], names: Mapping[str, str], labels: Seq[str] = ("th
         raise ValueError(
             "the exports have the same input sizes: export at two sizes"
             if several
-            else "nothing is to be freed"
+            else "no axis to make dynamic is given"
         )
     sites = {dim.name: site for site, dim in reversed(dims.items()) if dim.name is not None}
     _check_names(first, dims, sites)
@@ -94,7 +93,7 @@ def asked(exports: Seq[Model], names: Mapping[str, str], labels: Seq[str] = ("th
             raise ValueError(f"{site} differs ({', '.join(map(str, seen))}): give its size a name")
     for name in sites if several else ():
         if len({s[name] for s in sizes}) < 2:
-            raise Refused(f"{name} is {sizes[0][name]} in every export: one with another {name} is needed")
+            raise Refused(f"{name} is {sizes[0][name]} in every export: add an export with another {name}")
     return DynamicRequest(dims, {name: sites[name] for name in sizes[0]}, sizes)
 
 
@@ -177,7 +176,7 @@ def _size_at(export: Model, shapes: _Shapes, site: Site, label: str) -> int:
     now = analysis._solved.facts.dim(analysis.symbols[declared]) if declared in analysis.symbols else None
     if now is None or now.value is None:
         raise ValueError(
-            f"{site} is {declared} already in {label}, and may have more than one size: nothing is to be freed"
+            f"{site} is {declared} already in {label}, and accepts more than one size, so it is dynamic"
         )
     return int(now.value)
 
@@ -186,7 +185,9 @@ def _check_names(shapes: _Shapes, dims: Mapping[Site, Dim], sites: Mapping[str, 
     for dim in dims.values():
         alone = sorted(dim.free - sites.keys())
         if alone:
-            raise ValueError(f"{alone[0]!r} in {str(dim)!r} stands alone at no input: its size is not known")
+            raise ValueError(
+                f"{alone[0]!r} in {str(dim)!r} is not the size of an input axis, so its size is unknown"
+            )
         if not dim.terms:
             raise ValueError(f"{str(dim)!r} is a number, not a name")
     taken = {
@@ -198,9 +199,9 @@ def _check_names(shapes: _Shapes, dims: Mapping[Site, Dim], sites: Mapping[str, 
 
 
 def relabelled(proto: onnx.ModelProto, request: DynamicRequest, original: Model) -> onnx.ModelProto:
-    """A copy whose inputs declare the symbols, without other declared shapes.
+    """Return a copy whose inputs declare the symbols, without other declared shapes.
 
-    Small tensors that are stored in files of their own are taken into it, to be looked at.
+    Small external tensors are stored inline, so that their data can be read.
     """
     import onnx
     from onnx import numpy_helper
@@ -230,7 +231,7 @@ def relabelled(proto: onnx.ModelProto, request: DynamicRequest, original: Model)
 def consistent(
     model: onnx.ModelProto, broadcast: BroadcastMode = "strict", assume: Seq[str] = ()
 ) -> Analysis:
-    """Analyzes a changed model; raises `Refused` if it runs at no sizes."""
+    """Analyze a changed model; raise `Refused` if it does not accept any sizes."""
     try:
         analysis = analyze(model, broadcast=broadcast, assume=assume)
     except ModelError as error:

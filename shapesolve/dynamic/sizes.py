@@ -38,7 +38,7 @@ class SizeNodes(Arithmetic):
     def vector(self, dims: Seq[Dim], hint: str) -> str:
         """The name of a one-dimensional int64 tensor with these elements."""
         made = self.joined(dims, hint)
-        assert made is not None  # what cannot be computed was refused
+        assert made is not None  # `size` refuses expressions without nodes
         return made
 
     def scalar(self, dim: Dim, hint: str) -> str:
@@ -95,9 +95,9 @@ def target_of(dims: Seq[Dim], given: Seq[Dim], *, copies: bool) -> list[int] | N
         for k, size in enumerate(dims)
     ]
     if entries.count(None) > 1 or (None in entries and 0 in entries):
-        return None  # what is copied may be 0, and then nothing can be inferred
+        return None  # if a copied size is 0, -1 cannot be inferred
     if None not in entries and entries.count(0) == 1 and -1 not in entries:
-        entries[entries.index(0)] = None  # the form that people know
+        entries[entries.index(0)] = None  # the common form
     return [-1 if e is None else e for e in entries]
 
 

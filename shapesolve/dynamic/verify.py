@@ -1,4 +1,4 @@
-"""Compares a freed model with the original in onnxruntime, at the old sizes and with stacked rows."""
+"""Compares a dynamic model with the original in onnxruntime, at the old sizes and with stacked batch items."""
 
 from __future__ import annotations
 
@@ -39,20 +39,21 @@ class Run:
 def verify(
     original: onnx.ModelProto, changed: onnx.ModelProto, dims: Mapping[str, str], *, seed: int = 0
 ) -> list[Run]:
-    """Runs the original and the freed model, also with several rows stacked.
+    """Run the original and the dynamic model.
 
-    At the old sizes both are compared. More rows are compared with single ones, stacked. At other sizes, of which the original
-    knows nothing, the changed model has to run, and its tensors have the shapes that are proved.
+    At the old sizes, their outputs are compared. A batch is compared with the original's outputs for its single items,
+    stacked. At other sizes, which the original does not accept, the dynamic model must run, and its tensors must have the
+    proved shapes.
 
     Args:
-        original: the model with fixed sizes.
-        changed: what `free` made of it.
-        dims: what was freed.
-        seed: of the drawn inputs.
+        original: The model with fixed sizes.
+        changed: The result of `free`.
+        dims: The axes that were made dynamic, with their names.
+        seed: Seed for the random inputs.
 
     Raises:
-        Refused: an output differs.
-        RuntimeError: one of the models cannot be run on drawn inputs.
+        Refused: If an output differs.
+        RuntimeError: If a model does not run on random inputs.
     """
     analysis = analyze(changed)
     old = asked([read_model(original)], dims).baked
@@ -82,16 +83,16 @@ def verify(
 
 
 def verify_exports(exports: Seq[onnx.ModelProto], changed: onnx.ModelProto, *, seed: int = 0) -> list[Run]:
-    """Runs a dynamic model and the fixed exports, at the sizes of each export.
+    """Run a dynamic model and the fixed exports, at the sizes of each export.
 
     Args:
-        exports: models with fixed sizes; inputs and outputs go by their order.
-        changed: what `generalize` made of them.
-        seed: of the drawn inputs.
+        exports: Models with fixed sizes; inputs and outputs are matched by their order.
+        changed: The result of `generalize`.
+        seed: Seed for the random inputs.
 
     Raises:
-        Refused: an output differs, or the dynamic model does not run.
-        RuntimeError: an export cannot be run on drawn inputs.
+        Refused: If an output differs, or the dynamic model does not run.
+        RuntimeError: If an export does not run on random inputs.
     """
     analysis, after, runs = analyze(changed), Session(changed), []
     for k, export in enumerate(exports):

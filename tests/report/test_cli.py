@@ -378,10 +378,10 @@ def test_dims_that_make_no_sense(tmp_path: Path) -> None:
         (("sizes", UNET, "--near", "height"), "--near must be NAME=SIZE"),
         (("profile", UNET, "--opt", "height=x"), "--opt must be NAME=SIZE"),
         (("inputs", UNET, "-o", UNET), "cannot write"),
-        (("simplify", UNET, "-o", "/nowhere/x", "--keep", "Cnov"), "which is to be kept; did you mean Conv?"),
+        (("simplify", UNET, "-o", "/nowhere/x", "--keep", "Cnov"), "matches 'Cnov'; did you mean Conv?"),
         (
             ("fix", UNET, "-o", "/nowhere/x", "--bind", "batch=1", "--keep", "*up9*"),
-            "'*up9*', which is to be kept",
+            "matches '*up9*'",
         ),
         (
             ("free", UNET, "-o", "/nowhere/x", "--dim", "imag[1]=c"),
