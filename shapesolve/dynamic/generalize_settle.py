@@ -2,7 +2,7 @@
 
 Each such number is a generated symbol in the trial model. The model's constraints express most of them by the input sizes. For
 the others, fits of nearly the same length are checked against the constraints at many sizes on the progressions through the
-exports. If several fits run there, they have to be equal there; otherwise another export has to decide.
+exports. Rival fits that run there must also be equal there; otherwise another export has to decide.
 
 Coincidences that allow no conclusion about other sizes are refused: a number that is also a part of a size in all exports,
 padding that may fill up to a multiple, and an axis that has the same limit in all of them.
