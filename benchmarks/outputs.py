@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import shapesolve as ss
-from shapesolve.change.runs import session
+from shapesolve.runs import session
 
 from .corpus import default_corpus, model_files
 from .latency import with_weights

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from ..expr.sizes import answer_text, sizes_text
-from ..lines import line, row
+from ..lines import Printed, line, row
 from ..report.json import ABSENT
 from .app import app
 from .console import FOUND, Refused, Result, fail
@@ -67,7 +67,8 @@ def inputs(
 
     made = generate_inputs(a, count, seed, edge, bind=sizes_of(bind))
     files = [] if output is None else made.save(output, form)
-    lines = [f"{k:>4}  {sizes_text(sizes) or 'no free sizes'}" for k, sizes in enumerate(made.sizes)]
+    lines: list[Printed | str] = []
+    lines += [row(f"{k:>4}", sizes_text(sizes) or "no free sizes") for k, sizes in enumerate(made.sizes)]
     lines += [f"guessed  {guess}" for guess in made.guesses]
     if made.guesses:
         lines.append("         to choose others: shapesolve.generate_inputs(model, values={...})")
@@ -293,16 +294,11 @@ def _limits(a: Analysis, wanted: dict[str, int], side: Side) -> dict[str, int]:
     return {n: hi for n, (_, hi) in bounds.items() if hi is not None and hi < wanted[n]}
 
 
-def _near_lines(data: dict[str, Any], wanted: dict[str, int]) -> Iterator[str]:
+def _near_lines(data: dict[str, Any], wanted: dict[str, int]) -> Iterator[Printed]:
     for side in ("above", "below"):
-        at = (
-            answer_text(data[side], wanted)
-            if data[side]
-            else "none"
-            if data["limits"][side]
-            else "none found"
-        )
+        none = "none" if not data[side] and data["limits"][side] else "none found"
         nearest = data[side] is not None and data[side] == data["both"] and data["above"] != data["below"]
-        yield f"{side:<8} {at}{' (nearest)' if nearest and data['above'] and data['below'] else ''}"
+        mark = " (nearest)" if nearest and data["above"] and data["below"] else ""
+        yield row(side.ljust(7), f"{answer_text(data[side], wanted) if data[side] else none}{mark}")
     if data["both"] not in (data["above"], data["below"]):
-        yield f"nearest  {answer_text(data['both'], wanted) if data['both'] else 'none found'}"
+        yield row("nearest", answer_text(data["both"], wanted) if data["both"] else "none found")
