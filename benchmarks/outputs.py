@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import shapesolve as ss
-from shapesolve.runs import session
+from shapesolve.runs import Session
 
 from .corpus import default_corpus, model_files
 from .latency import with_weights
@@ -35,7 +35,7 @@ def judge(file: Path, count: int) -> tuple[int, list[str], str]:
     output_shapes: Callable[[Mapping[str, Any]], Shapes] = space["output_shapes"]
     names = [name for name, _ in a.model.graph.outputs]
     try:
-        runner = session(with_weights(file).SerializeToString())
+        runner = Session(with_weights(file).SerializeToString())
     except Exception as error:  # onnxruntime has classes of its own for each reason
         raise NotLoaded(str(error)[:120]) from error
     compared, wrong, missing = 0, list[str](), set[str]()
@@ -50,7 +50,7 @@ def judge(file: Path, count: int) -> tuple[int, list[str], str]:
         if not found:
             break
         try:
-            made = runner.run(list(found), dict(feeds))
+            made = runner.run(feeds, list(found))
         except Exception as error:
             wrong.append(f"fails at {shapes}: {str(error)[:100]}")
             continue
