@@ -222,7 +222,12 @@ def written(program: Any, opset: int | None) -> Written:
         failed = error
     blamed = next(_blamed_calls(failed), None)
     translated = not isinstance(failed, OnnxExporterError)  # only the optimizer has other errors
-    decomposes = blamed is not None and blamed.target in torch.export.default_decompositions()
+    # a decomposition that failed once fails again, after unrolling what it can: a recurrent layer step by step
+    decomposes = (
+        blamed is not None
+        and blamed.target in torch.export.default_decompositions()
+        and not any(frame.f_code.co_name == "run_decompositions" for frame in _frames(failed))
+    )
     found = Written(failed=failed, blamed=blamed)
     if not translated and not decomposes:  # the other calls fail in the same way
         return found
@@ -252,14 +257,18 @@ def chain(error: BaseException) -> Iterator[BaseException]:
         current = current.__cause__ or current.__context__
 
 
+def _frames(error: BaseException) -> list[Any]:
+    """Frames of an error and its causes, innermost last."""
+    return [frame for cause in chain(error) for frame, _ in traceback.walk_tb(cause.__traceback__)]
+
+
 def _blamed_calls(error: BaseException) -> Iterator[Any]:
     """Calls that an exporter's error names, by their own name or by that of a parameter.
 
     They are searched in the programs that the frames of the error hold, decomposed ones first.
     """
     causes = list(chain(error))
-    frames = [frame for cause in causes for frame, _ in traceback.walk_tb(cause.__traceback__)]
-    held = (value for frame in reversed(frames) for value in frame.f_locals.values())
+    held = (value for frame in reversed(_frames(error)) for value in frame.f_locals.values())
     for program in (value for value in held if isinstance(value, torch.export.ExportedProgram)):
         nodes = {node.name: node for node in program.graph.nodes}
         parameters = {s.target: s.arg.name for s in program.graph_signature.input_specs if s.target}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
@@ -168,3 +169,33 @@ def test_a_number_of_heads_or_an_axis_is_not_taken_for_a_size_that_was_written_d
     report = check(MaskOnHeads(), args, dynamic_shapes={"x": {0: n, 1: t}, "mask": {0: n, 1: t}})
     assert not _runs(MaskOnHeads(), torch.randn(3, 5, 8), torch.ones(3, 5, dtype=torch.bool))
     assert _lines(report) == ["return scores.masked_fill(~mask[:, None], -1e4)"]
+
+
+class Crnn(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(1, 4, 3, padding=1)
+        self.rnn = nn.LSTM(16, 8, num_layers=2, bidirectional=True, batch_first=True)
+        self.head = nn.Linear(16, 5)
+
+    def forward(self, x):
+        features = nn.functional.max_pool2d(self.conv(x), 2)
+        b, c, h, w = features.shape
+        words, _ = self.rnn(features.permute(0, 3, 1, 2).reshape(b, w, c * h))
+        return self.head(words)
+
+
+def test_a_recurrent_layer_is_not_unrolled_after_a_failed_export(monkeypatch: pytest.MonkeyPatch) -> None:
+    decomposed: list[int] = []
+    whole = torch.export.ExportedProgram.run_decompositions
+
+    def counted(self: Any, *args: Any, **kwargs: Any) -> Any:
+        decomposed.append(1)
+        return whole(self, *args, **kwargs)
+
+    monkeypatch.setattr(torch.export.ExportedProgram, "run_decompositions", counted)
+    shapes = {"x": {0: Dim("batch", min=1, max=32), 3: Dim("width", min=8, max=512)}}
+    report = check(Crnn(), (torch.randn(2, 1, 8, 16),), dynamic_shapes=shapes)
+    assert [f.code for f in report.errors] == ["SS608"], str(report)
+    assert _lines(report) == ["words, _ = self.rnn(features.permute(0, 3, 1, 2).reshape(b, w, c * h))"]
+    assert len(decomposed) <= 2
