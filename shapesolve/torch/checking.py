@@ -1,4 +1,4 @@
-"""`check`: exports a module in memory, analyzes it, and reports in terms of the Python code."""
+"""Check of a module: export it in memory, analyze the graph, and report on the Python code."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import importlib
 import inspect
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -54,32 +54,37 @@ def check(
     dynamic_axes: Mapping[str, Mapping[int, str] | Sequence[int]] | None = None,
     input_names: Sequence[str] = (),
 ) -> Report:
-    """Check a module before it is exported: shapes, contract, and what became of ``dynamic_shapes``.
+    """Check a module before export: its shapes, its input constraints, and its ``dynamic_shapes``.
 
         report = shapesolve.torch.check(net, (torch.zeros(2, 16),), dynamic_shapes={"x": {0: Dim("batch", max=64)}})
         print(report)
 
     Args:
-        module: a `torch.nn.Module` or a function of tensors (of a compiled one the original is checked), a
-            `torch.export.ExportedProgram`, an `ONNXProgram`, or an exported model (path, bytes, `onnx.ModelProto`), also one of
-            the TorchScript-based exporter.
-        args: example arguments, as for `torch.export.export`; not needed for what is exported already.
-        kwargs: example keyword arguments.
-        dynamic_shapes: the declaration, as for `torch.export.export`; names as text are taken as dims. With None the report
-            says that every size is fixed, and gives a declaration to paste; ``{}`` declares that they all are.
-        assume: conditions that hold for your inputs, as for `shapesolve.analyze`.
-        broadcast: as for `shapesolve.analyze`.
-        opset: the ONNX opset to export to; the exporter's default when None.
-        rlimit: bound of Z3's work per query.
-        confirm: run the module at sizes of a refutation before it is reported (a copy of it, without gradients, on seeded
-            data, with bounded work), and at some more of the declared ones.
-        infer: find a declaration instead of checking one: `report.corrected`, with names for the sizes that
-            `dynamic_shapes` leaves to torch.export, which are all of them when it is None.
-        examples: more example arguments; the sizes that differ between them are the dynamic ones.
-        dynamic_axes, input_names: of a call of the older exporter. The report says what they are in `dynamic_shapes`.
+        module: A `torch.nn.Module` or a function of tensors (the original of a compiled one), a
+            `torch.export.ExportedProgram`, an `ONNXProgram`, or an exported model (path, bytes, or `onnx.ModelProto`), which
+            may come from the TorchScript-based exporter.
+        args: Example arguments, as for `torch.export.export`; unused if `module` is already exported.
+        kwargs: Example keyword arguments.
+        dynamic_shapes: The declaration, as for `torch.export.export`; names may be strings. If None, the report says that
+            every size is fixed, and suggests a declaration; ``{}`` declares that all sizes are fixed.
+        assume: Conditions that hold for your inputs, as for `shapesolve.analyze`.
+        broadcast: As for `shapesolve.analyze`.
+        opset: ONNX opset to export to. Default: the exporter's.
+        rlimit: Z3's resource limit per query.
+        confirm: Run the module at the sizes of a counterexample before it is reported (a copy, without gradients, on seeded
+            data, with bounded work), and at some more of the declared sizes.
+        infer: Find a declaration instead of checking one. It's `report.corrected`, with names for the sizes that
+            `dynamic_shapes` leaves to torch.export: all of them if it is None.
+        examples: More example arguments; sizes that differ between examples are dynamic.
+        dynamic_axes: The older exporter's declaration; the report translates it to `dynamic_shapes`.
+        input_names: Names of the inputs in `dynamic_axes`.
 
-    A refusal of torch.export does not raise: it is what the report is about. Raises `ModelError` for an ONNX model that
-    cannot be read, and what `shapesolve.analyze` raises for `assume`.
+    Returns:
+        The report. It also covers a rejection by torch.export, which does not raise.
+
+    Raises:
+        ModelError: If an ONNX model cannot be read.
+        ValueError: If `shapesolve.analyze` rejects a condition in `assume`.
     """
     settings = Settings(tuple(assume), broadcast, rlimit, confirm, infer, opset)
     given = tuple(args) if isinstance(args, (tuple, list)) else (args,)
@@ -117,13 +122,13 @@ def check(
 
 
 def _as_dynamic_shapes(spec: Any, unknown: Sequence[str]) -> SourceFinding:
-    notes = [f"`{n}` is no input, and only inputs are declared" for n in unknown]
+    notes = [f"`{n}` is not an input" for n in unknown]
     title = "`dynamic_axes` belongs to the older exporter; `dynamic_shapes` takes its place"
     return SourceFinding("SS613", title, notes=tuple(notes), help=f"write:\n{spec_text(spec)}")
 
 
 def _undeclared(call: ExportCall, settings: Settings) -> Report:
-    """The report on a call that declares nothing, with a declaration to paste."""
+    """Report on a call without a declaration, and suggest one."""
     report = _of_module(call, settings)
     if report.program is None or not report.declaration.keys:
         return report
@@ -131,7 +136,7 @@ def _undeclared(call: ExportCall, settings: Settings) -> Report:
     text = "`infer=True` finds out what can be declared"
     if found.corrected:
         text = f"declare what is to change ({_tried(found)}):\n{found.corrected}"
-    title = "no size is declared dynamic: the file takes the sizes of the example only"
+    title = "no size is declared dynamic: the file accepts only the example's sizes"
     finding = SourceFinding("SS612", title, help=text)
     return replace(
         report,
@@ -142,14 +147,14 @@ def _undeclared(call: ExportCall, settings: Settings) -> Report:
 
 
 def _inferred(call: ExportCall, settings: Settings) -> Report:
-    """The report on a declaration that is found by leaving all sizes to torch.export."""
+    """Leave all sizes to torch.export, and report the declaration found."""
     if call.spec is None:
         named = lambda leaf, path, axis, size: TorchDim(python_name(f"{path}_dim{axis}"))  # noqa: E731
         call = replace(call, spec=declared_axes(call, named))
     call = resolved(call)
     given = read_declaration(call)
     roots = {n: replace(root, hint="") for n, root in given.roots.items()}
-    spec = Correction(replace(given, roots=roots)).spec  # what is left to torch.export gets names
+    spec = Correction(replace(given, roots=roots)).spec  # sizes left to torch.export get names
     report = _of_module(replace(call, spec=spec), replace(settings, infer=True))
     if not report.corrected:
         return report
@@ -166,59 +171,41 @@ def _tried(report: Report) -> str:
 
 
 def _of_module(call: ExportCall, settings: Settings, extra: tuple[SourceFinding, ...] = ()) -> Report:
-    """The report on a call. Sizes that came out fixed are traced to an input without an entry, or an example of size 1."""
+    """Report on a call. If a size came out fixed, look for a missing entry or an example of size 1."""
     report = _checked(call, settings, extra)
-    fixed = {s.root.name: s for s in report.sizes if s.state == "fixed"}
-    if not fixed or settings.infer:
+    fixed = {s.root.name for s in report.sizes if s.state == "fixed"}
+    mine = next((f for f in report.findings if any(n in f.term for n in fixed)), None)
+    if mine is None or settings.infer:
         return report
-    found = report.declaration
-    alone = {a.size.name: a for a in reversed(found.axes) if a.size.name in fixed}
-    ones = {n: max(2, found.roots[n].low or 2) for n, a in alone.items() if a.example == 1}
-    if ones:
-        grown = _checked(ModuleRuns(call, found).grown(ones), settings, extra)
-        names = " and ".join(f"`{n}`" for n in ones)
-        title = f"the example has size 1 for {names}, which torch.export turns into a number"
-        state = "tried" if _was_run(grown, settings) else "not tried"
-        text = f"take an example of 2 or more for {names} ({state})"
-        return _told_instead(report, grown, settings, fixed, title, text, report.corrected)
-    for every in (False, True):
-        spec, left_out = entries_added(call, found, list(alone.values()), every)
-        if not left_out:
-            return report
-        wider = _checked(replace(call, spec=spec), settings, extra)
-        titles = [f"`{path}` has no entry for {axes}" for path, axes in left_out.items()]
-        text = wider.corrected or spec_text(spec)
-        state = "tried" if _was_run(wider, settings) else "not tried"
-        text_of_help = f"declare it ({state}):\n{text}"
-        told = _told_instead(report, wider, settings, fixed, "; ".join(titles), text_of_help, text)
-        if told is not report:
-            return told
+    for title, way, other in _ways_out(call, report.declaration, fixed):
+        found = _checked(other, settings, extra)
+        still = {s.root.name for s in found.sizes if s.state in ("fixed", "unknown")}
+        if found.program is None or still & fixed or any(f.verdict == "export" for f in found.errors):
+            continue
+        tried = settings.confirm and (found.tried or found.ok)
+        text = found.corrected or (spec_text(other.spec) if other.spec is not call.spec else "")
+        help = f"{way} ({'tried' if tried else 'not tried'}){':' if text else ''}\n{text}".rstrip()
+        findings = ranked([replace(mine, title=title, help=help), *found.findings])
+        return replace(report, findings=findings, corrected=text, tried=tried)
     return report
 
 
-def _was_run(report: Report, settings: Settings) -> bool:
-    return settings.confirm and (report.tried or report.ok)
-
-
-def _told_instead(
-    report: Report,
-    other: Report,
-    settings: Settings,
-    fixed: Mapping[str, Any],
-    title: str,
-    help: str,
-    corrected: str,
-) -> Report:
-    """The report with one finding for sizes that came out fixed, if in `other` they did not."""
-    still = {s.root.name for s in other.sizes if s.state in ("fixed", "unknown")}
-    if other.program is None or still & fixed.keys() or any(f.verdict == "export" for f in other.errors):
-        return report
-    mine = next((f for f in report.findings if any(n in f.term for n in fixed)), None)
-    if mine is None:
-        return report
-    first = replace(mine, title=title, help=help)
-    tried = _was_run(other, settings)
-    return replace(report, findings=ranked([first, *other.findings]), corrected=corrected, tried=tried)
+def _ways_out(
+    call: ExportCall, found: Declaration, fixed: Collection[str]
+) -> Iterator[tuple[str, str, ExportCall]]:
+    """Causes of fixed sizes: a title, a way out, and the changed call."""
+    alone = {a.size.name: a for a in reversed(found.axes) if a.size.name in fixed}
+    ones = {n: max(2, found.roots[n].low or 2) for n, a in alone.items() if a.example == 1}
+    if ones:
+        names = " and ".join(f"`{n}`" for n in ones)
+        title = f"the example has size 1 for {names}, which torch.export turns into a number"
+        yield title, f"take an example of 2 or more for {names}", ModuleRuns(call, found).grown(ones)
+        return
+    for every in (False, True):
+        spec, left_out = entries_added(call, found, list(alone.values()), every)
+        if left_out:
+            title = "; ".join(f"`{path}` has no entry for {axes}" for path, axes in left_out.items())
+            yield title, "declare it", replace(call, spec=spec)
 
 
 def _checked(call: ExportCall, settings: Settings, extra: tuple[SourceFinding, ...] = ()) -> Report:
@@ -227,25 +214,25 @@ def _checked(call: ExportCall, settings: Settings, extra: tuple[SourceFinding, .
     try:
         declaration = read_declaration(call)
     except (UserError, TypeError):
-        if found.program is not None:  # an error of this package, not of the call
+        if found.program is not None:  # a bug in this package, not in the call
             raise
         declaration = Declaration()
     runs = ModuleRuns(call, declaration)
     guards = () if found.program is None else find_guards(found.program, declaration, found.watch)
-    if found.program is not None and found.refusal is not None:  # the exporter may take it all the same
+    if found.program is not None and found.refusal is not None:  # the exporter may still accept it
         taken = captured(call)
         found = taken if taken.program is not None else found
     usable = runs if settings.confirm and declaration.axes and runs.usable else None
     known = Conclusion(name, declaration, settings, guards, found.program, found.refusal, usable, extra)
     if found.program is not None:
-        known.add_file(known.files.of(found.program))
+        known.add_file(written(found.program, settings.opset))
     elif found.refusal is not None:
         known.extra += (_refused(found.refusal, runs.at({}), known.runs_text()),)
     return known.report()
 
 
 def _refused(error: Exception, example: Ran, runs: str) -> SourceFinding:
-    """The finding of a refusal without a program, after a run on the example."""
+    """Return the finding of a rejected export without a program, after a run on the example."""
     if example.state != "fails":
         return untold(error, runs)
     title = f"the module fails on the example arguments, before any export: {first_line(example.words)}"
@@ -279,19 +266,23 @@ def assert_exports(
     warnings: bool = False,
     **options: Any,
 ) -> Report:
-    """Asserts that ``torch.onnx.export`` with these arguments gives a file that follows the module.
+    """Assert that ``torch.onnx.export`` with these arguments writes a file that computes what the module computes.
 
         def test_export() -> None:
             assert_exports(Net(), (torch.zeros(2, 16),), {"x": {0: Dim("batch", max=64)}})
 
     Args:
-        module: as for `check`.
-        example: example arguments.
-        dynamic_shapes: the declaration.
-        warnings: fail on a warning too.
-        options: as for `check`.
+        module: As for `check`.
+        example: Example arguments.
+        dynamic_shapes: The declaration.
+        warnings: Whether a warning fails, too.
+        options: As for `check`.
 
-    Returns the report; raises `AssertionError` with the report as its message.
+    Returns:
+        The report.
+
+    Raises:
+        AssertionError: If the report has an error; the message is the report.
     """
     report = check(module, example, dynamic_shapes=dynamic_shapes, **options)
     bad = [f for f in report.findings if f.severity == "error" or (warnings and f.severity == "warning")]
@@ -339,7 +330,7 @@ def _made(target: str) -> Any:
         sys.path.insert(0, here)
     try:
         found: Any = importlib.import_module(module_name)
-    except Exception as error:  # importing is running somebody's code: whatever goes wrong there ends here
+    except Exception as error:  # the imported code may raise anything
         raise ValueError(f"cannot import {module_name!r}: {type(error).__name__}: {error}") from error
     for name in path.split("."):
         found = getattr(found, name, None)

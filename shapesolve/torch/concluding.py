@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
@@ -18,7 +18,7 @@ from ..report.gate import SEVERITIES
 from ..solve.contract.contract import Term
 from .correction import Advice, Correction, holds
 from .declared import Declaration
-from .exporting import Files, Written
+from .exporting import Written
 from .judge import Judge
 from .limits import MAX_SHOWN
 from .outcome import FREE, UNKNOWN, Comparison, Restriction, graph_terms, holds_at, outcomes
@@ -31,20 +31,21 @@ from .programs import (
     guard_contract,
     input_names,
     renamed,
+    rounded_sizes,
 )
 from .refusal import own_words, untold, unwritable
 from .report import Report
 from .running import ModuleRuns, Sizes
-from .verdicts import FileRuns, by_data, confirmed, probed, run_on_both_sides
+from .verdicts import FileRuns, bisected, by_data, confirmed, probed, run_on_both_sides
 
-#: codes that running the module and its file reports better than the analysis, and declarations of the exporter
-_REPORTED_BETTER = ("SS102", "SS3", "SS4")
+#: codes that running the module reports better than the analysis, and codes of the exporter's own declarations
+_REPORTED_BETTER = ("SS102", "SS104", "SS3", "SS4")
 _TRACED = "the module runs as declared; torch.export's trace keeps to "
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings of a check besides the module."""
+    """Settings of a check, apart from the module and its arguments."""
 
     assume: tuple[str | Cond, ...] = ()
     broadcast: BroadcastMode = "named"
@@ -60,7 +61,7 @@ class Settings:
 
 @dataclass
 class Conclusion:
-    """The known results of one export. `runs` are those of its module; None if nothing is to be run."""
+    """Results of one export. `runs` executes its module; None if nothing may be run."""
 
     name: str
     declaration: Declaration
@@ -74,12 +75,12 @@ class Conclusion:
     found: list[Restriction] = field(default_factory=list)
     graph: FileRuns | None = None
     unwritten: bool = False
+    rounded: list[Cond] = field(default_factory=list)
     moved: dict[str, Cond] = field(
         default_factory=dict
     )  # a condition of the export -> what the runs made of it
 
     def __post_init__(self) -> None:
-        self.files = Files(self.settings.opset)
         # asked before anything is written: the exporter may still make a size a number
         self.equal = equal_sizes(self.program, self.declaration) if self.program is not None else []
 
@@ -122,12 +123,14 @@ class Conclusion:
             self.add_graph(self._analyzed(file.proto, contract))
         if file.failed is not None:
             self.unwritten = True
+            if file.blamed is not None and file.proto is None:
+                self.rounded = rounded_sizes(file.blamed, axis_symbols(self.program, self.declaration))
             self.extra += (unwritable(file, self.runs_text()),)
 
     def _analyzed(self, proto: onnx.ModelProto, guarded: Iterable[Term]) -> Analysis:
         """The model, analyzed for the declared sizes that the guards leave.
 
-        What only the trace asks for is not assumed: the graph is judged for the sizes that remain.
+        Conditions that only the trace requires are not assumed.
         """
         table = axis_symbols(self.program, self.declaration)
         model = renamed(proto, table, self.declaration, input_names(self.program))
@@ -147,12 +150,12 @@ class Conclusion:
     # ------------------------------------------------------------------ the report
 
     def runs_text(self) -> str:
-        """Text: sizes at which the module ran. Empty if it fails at some declared size."""
+        """Return text that lists sizes the module ran with; empty if it fails for some declared size."""
         if self.runs is None or self.failing or any(r.tried.failed is not None for r in self.found):
             return ""
         sizes = [sizes_text(s) for s in self.runs.seen()]
         shown = f": {'; '.join(sizes[:MAX_SHOWN])}{', …' if len(sizes) > MAX_SHOWN else ''}" if sizes else ""
-        return f"the module itself runs on the example, and at the declared sizes that were tried{shown}"
+        return f"the module itself runs on the example, and at the declared sizes tried{shown}"
 
     def _only_traced(self, restriction: Restriction) -> bool:
         """True if a guard of the tracer rules the sizes out, and the module runs there.
@@ -173,7 +176,7 @@ class Conclusion:
         conds = [r.term.cond for r in self.found]
         astray = any(r.tried.verdict == "graph" for r in self.found)
         graph = None if astray else self.graph
-        return probed(self.runs, graph, lambda sizes: not _all_hold(conds, sizes))
+        return probed(self.runs, graph, conds)
 
     def report(self) -> Report:
         """The report: all findings, the outcome per size, and the corrected declaration."""
@@ -183,7 +186,8 @@ class Conclusion:
         advice = self._advice(real, traced)
         origins = Origins(self.analysis.model.graph.nodes if self.analysis is not None else ())
         judge = Judge(self.declaration, self.guards, self.program, origins, advice, self.refusal)
-        findings = [*self.extra, *map(judge.finding, real)]
+        findings = [judge.unexplained(f) if self.rounded else f for f in self.extra]
+        findings += map(judge.finding, real)
         if not any(f.severity == "error" for f in findings):
             findings += map(judge.ruled_out, traced)
         failing = [judge.unexplained(f) for f in self.failing if not (real and f.verdict == "graph")]
@@ -210,7 +214,7 @@ class Conclusion:
         )
 
     def _of_graph(self, analysis: Analysis, origins: Origins) -> Iterator[SourceFinding]:
-        """The analysis's own findings that running does not report better, those on sizes that data decides among them."""
+        """Findings of the analysis that running does not report better, including data-dependent sizes."""
         roots = self.declaration.roots.keys()
         data = {
             n for a in analysis.ambiguities if not a.pair[0].free | a.pair[1].free <= roots for n in a.sites
@@ -228,10 +232,14 @@ class Conclusion:
     # ------------------------------------------------------------------ the declaration to paste
 
     def _advice(self, real: Sequence[Restriction], traced: Sequence[Restriction]) -> Advice:
-        """The first corrected declaration whose export follows the module; else one that is not confirmed."""
+        """The first corrected declaration whose export computes what the module computes; otherwise an unconfirmed one."""
         first = Correction(self.declaration, real)
         infer = self.settings.infer
         nothing = not (real or traced or self.failing or infer)
+        if self.runs is not None and self.rounded:  # a size that divides evenly may be easier to export
+            even = Correction(self.declaration, real, limits=self.rounded)
+            if all(holds_at(c, self.runs.example) for c in self.rounded) and self._follows(even):
+                return Advice(even, "tried")
         if self.runs is None or self.unwritten or self.program is None or nothing:
             known = self.program is not None or self.analysis is not None
             untried = known and (first.changed or infer) and not first.elsewhere
@@ -239,15 +247,21 @@ class Conclusion:
         spoken = [r for r in real if str(r.term.cond) not in first.left_out]
         tried: set[str] = set()
         for place, trial in enumerate(self._trials(real, spoken, traced)):
-            # callers keep to what the module needs; where it runs, a file has to follow
+            # callers satisfy what the module requires; wherever it runs, the file must agree
             needed = [r.term.cond for r in (real if place else spoken) if r.tried.verdict != "graph"]
             allowed = partial(_all_hold, needed)
             wanted = [dict(r.tried.sizes) for r in traced if r.tried.verdict == "tracer" and not trial.given]
             if (trial.changed or infer) and trial.text not in tried:
-                if holds(trial, self.runs, self.files, allowed, wanted):
+                if self._follows(trial, allowed, wanted):
                     return Advice(trial, "tried")
                 tried.add(trial.text)
         return Advice(first)
+
+    def _follows(
+        self, trial: Correction, allowed: Callable[[Sizes], bool] = bool, wanted: Iterable[Sizes] = ()
+    ) -> bool:
+        assert self.runs is not None
+        return holds(trial, self.runs, self.settings.opset, allowed, wanted)
 
     def _trials(
         self, real: Sequence[Restriction], spoken: Sequence[Restriction], traced: Sequence[Restriction]
@@ -291,19 +305,13 @@ class Conclusion:
         return found
 
     def _end(self, name: str, fails: int) -> Cond | None:
-        """Bound on one size, by halving between the example and a size that fails; None if a run is undecided."""
+        """Bound on one size, between the example and a size that fails; None if a run is undecided."""
         assert self.runs is not None
-        good, far = self.runs.example[name], fails
-        if self.runs.at({name: far}).state != "fails":
-            return None
-        while abs(far - good) > 1:
-            middle = (good + far) // 2
-            state = self.runs.at({name: middle}).state
-            if state == "unknown":
-                return None
-            good, far = (middle, far) if state == "runs" else (good, middle)
-        dim = self.declaration.roots[name].dim
-        return le(dim, good) if fails > good else ge(dim, good)
+        runs, good, dim = self.runs, self.runs.example[name], self.declaration.roots[name].dim
+        states = {"runs": True, "fails": False}
+        runs_at = lambda size: states.get(runs.at({name: size}).state)  # noqa: E731
+        found = bisected(runs_at, good, fails) if runs_at(fails) is False else None
+        return None if found is None else le(dim, found[0]) if fails > good else ge(dim, found[0])
 
 
 def _all_hold(conds: Iterable[Cond], sizes: Sizes) -> bool:

@@ -1,4 +1,4 @@
-"""Corrected declarations: made from restrictions, tried by an export, and suggested."""
+"""Corrected declarations: derived from restrictions, tried by an export, and suggested."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from torch.export import Dim as TorchDim
 
 from ..expr import Cond, Dim, constant, solve_for_symbol, symbol
 from ..propagate.budget import MAX_AHEAD
-from .declared import Axis, Declaration, dim_lines, python_name, read_declaration, spec_text
-from .exporting import Files, captured
+from .declared import Axis, Declaration, declared_axes, dim_lines, python_name, read_declaration, spec_text
+from .exporting import captured, written
 from .limits import COMPARED
 from .outcome import Restriction
 from .running import ModuleRuns, Sizes, example_sizes, probes, root_size
@@ -143,7 +143,7 @@ class Correction:
     @cached_property
     def text(self) -> str:
         """Python to paste: the dims, and ``dynamic_shapes``."""
-        if self.declaration.spec is not None:
+        if self.declaration.call is not None:
             return spec_text(self.spec)
         free = [n for n, f in self.fits.items() if f.equals is None]
         return "\n".join(dim_lines(dim for n in free if (dim := self._dim(n)) is not None))
@@ -152,20 +152,12 @@ class Correction:
     def spec(self) -> Any:
         """The new ``dynamic_shapes``."""
         self._dims: dict[str, Any] = {}
-        return self._made(self.declaration.spec)
-
-    def _made(self, spec: Any) -> Any:
-        if isinstance(spec, dict):
-            made = {k: self._entry(spec, k, v) for k, v in spec.items()}
-            return {k: v for k, v in made.items() if v is not None or spec[k] is None}
-        if isinstance(spec, (list, tuple)):
-            return type(spec)([self._entry(spec, i, v) for i, v in enumerate(spec)])
-        return spec
-
-    def _entry(self, spec: Any, key: Any, value: Any) -> Any:
-        """One entry; None for one that is static now."""
-        axis = self.declaration.leaves.get((id(spec), key)) if isinstance(key, int) else None
-        return self._made(value) if axis is None else self._size(axis)
+        axes = {(axis.leaf, axis.index): axis for axis in self.declaration.axes}
+        assert self.declaration.call is not None
+        return declared_axes(
+            self.declaration.call,
+            lambda leaf, _, i, __: self._size(axes[leaf, i]) if (leaf, i) in axes else None,
+        )
 
     def _size(self, axis: Axis) -> Any:
         size = axis.size
@@ -258,14 +250,14 @@ class Advice:
     def after(self, way: str) -> str:
         """Text: a way out, and the declaration to paste."""
         if not self.text:
-            return f"{way}: no declaration of these sizes that was tried gives a file that follows the module"
+            return f"{way}: no declaration tried for these sizes gives a file that computes what the module computes"
         return f"{way}{' (not tried)' if self.state == 'untried' else ''}:\n{self.text}"
 
 
 def holds(
     trial: Correction,
     runs: ModuleRuns,
-    files: Files,
+    opset: int | None,
     allowed: Callable[[Sizes], bool],
     wanted: Iterable[Sizes],
 ) -> bool:
@@ -277,7 +269,7 @@ def holds(
     program = None if trial.elsewhere else captured(call).program
     if program is None:
         return False
-    file = files.of(program)
+    file = written(program, opset)
     if file.failed is not None:
         return False
     graph, ran = FileRuns(runs, file), 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import keyword
 import re
@@ -13,7 +14,7 @@ import torch
 from torch.export import Dim as TorchDim
 
 from ..expr import Cond, Dim, ge, le, symbol
-from .internals import combine_args, pytree, tree_map_with_path
+from .internals import pytree, tree_map_with_path
 
 _WORD = re.compile(r"\W+")
 
@@ -30,15 +31,14 @@ class ExportCall:
     @property
     def combined(self) -> Any:
         """The arguments by the names of the parameters."""
-        return combine_args(self.module, self.args, self.kwargs)
+        return combined(self.module, self.args, self.kwargs)
 
 
 @dataclass(frozen=True, slots=True)
 class Root:
     """A named size of the declaration, with its range.
 
-    ``low`` and ``high`` are None where the declaration does not say. ``hint`` is ``AUTO`` or ``DYNAMIC`` for a dim
-    that has no name of its own, else empty.
+    `low` and `high` are None if undeclared. `hint` is ``AUTO`` or ``DYNAMIC`` for a dim without a name, and empty otherwise.
     """
 
     name: str
@@ -84,9 +84,7 @@ class Declaration:
     roots: Mapping[str, Root] = field(default_factory=dict)
     axes: tuple[Axis, ...] = ()
     keys: tuple[str, ...] = ()
-    spec: Any = None
-    leaves: Mapping[tuple[int, int], Axis] = field(default_factory=dict)
-    """The axis of an entry, by the identity of the input's own part of ``dynamic_shapes`` and the entry's key."""
+    call: ExportCall | None = None
 
     def at(self, leaf: int) -> Iterator[Axis]:
         """The declared axes of an input, by its position."""
@@ -99,6 +97,11 @@ class Declaration:
             return str(self.roots[root])
         more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
         return f"{found[0].path}.shape[{found[0].index}]: {found[0].quoted}{more}"
+
+
+def combined(module: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a call by the names of the parameters."""
+    return dict(inspect.signature(module.forward).bind(*args, **kwargs).arguments)
 
 
 def plain_path(path: Any) -> str:
@@ -121,7 +124,7 @@ def read_declaration(call: ExportCall) -> Declaration:
         if isinstance(spec, (tuple, list)):
             spec = type(combined)(zip(combined, spec)) if isinstance(combined, dict) else spec
         tree_map_with_path(reader.read, combined, spec, tree_name="inputs")
-    return Declaration(reader.roots, tuple(reader.axes), keys, call.spec, reader.leaves)
+    return Declaration(reader.roots, tuple(reader.axes), keys, call)
 
 
 class _Reader:
@@ -131,7 +134,6 @@ class _Reader:
         self.paths, self.places = paths, itertools.count()
         self.roots: dict[str, Root] = {}
         self.axes: list[Axis] = []
-        self.leaves: dict[tuple[int, int], Axis] = {}
 
     def read(self, path: Any, value: Any, spec: Any) -> None:
         leaf, shape = next(self.places), getattr(value, "shape", None)
@@ -146,7 +148,6 @@ class _Reader:
                     leaf, self.paths[leaf], index % len(shape), size, int(shape[index]), quoted, entry
                 )
                 self.axes.append(axis)
-                self.leaves.setdefault((id(spec), index), axis)
 
     def entry(self, entry: Any, path: str, index: int) -> tuple[Dim, str] | None:
         """The size and the text of one entry; None when it is static."""
@@ -178,7 +179,7 @@ class _Reader:
 
 
 def bounds_text(low: int | None, high: int | None) -> str:
-    """``min=1, max=64``: the bounds that are stated."""
+    """Text of the declared bounds: ``min=1, max=64``."""
     return ", ".join(f"{k}={v}" for k, v in (("min", low), ("max", high)) if v is not None)
 
 
@@ -220,7 +221,7 @@ def _plain(spec: Any) -> Any:
 
 
 def hint_of(entry: Any) -> str:
-    """``AUTO``, ``DYNAMIC`` or ``STATIC``; empty for what is no hint."""
+    """``AUTO``, ``DYNAMIC`` or ``STATIC``; empty if the entry is not a hint."""
     return str(getattr(getattr(entry, "type", None), "name", ""))
 
 
@@ -234,9 +235,9 @@ def declared_axes(call: ExportCall, entry: Callable[[int, str, int, int], Any]) 
         if not isinstance(value, torch.Tensor):
             return None
         entries = {i: entry(leaf, text, i, int(n)) for i, n in enumerate(value.shape)}
-        return {i: e for i, e in entries.items() if e is not None}
+        return {i: e for i, e in entries.items() if e is not None} or None
 
-    found: dict[str, Any] = tree_map_with_path(made, combined)
+    found: dict[str, Any] = _plain(tree_map_with_path(made, combined))
     return found
 
 
@@ -245,7 +246,7 @@ def entries_added(
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """``dynamic_shapes`` with entries for undeclared axes that are as long as a `known` one, and their text by input.
 
-    Unless `every` such axis is meant, it is one per input and size, at the same place if there is one.
+    With `every`, all such axes get one; otherwise one per input and size, at the same position if possible.
     """
     combined = call.combined
     shapes = [getattr(value, "shape", ()) for value in pytree.tree_leaves(combined)]

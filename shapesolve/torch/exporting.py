@@ -1,13 +1,15 @@
-"""Exports a module as `torch.onnx.export` does, and notes the Python line of each guard."""
+"""Export of a module as by `torch.onnx.export`, with the Python line of each guard."""
 
 from __future__ import annotations
 
 import contextlib
-import copy
 import inspect
-import re
+import io
+import logging
 import sys
+import threading
 import traceback
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,14 +24,11 @@ from .internals import (
     BLAMED,
     TARGET,
     ConstraintViolationError,
-    OnnxExporterError,
-    UserError,
-    UserErrorType,
     ValueRangeError,
     capture_attempts,
+    constraint_error,
     fresh_kernels,
     hooked,
-    quiet,
     without_deferring,
 )
 from .limits import MAX_GUARDS, MAX_MESSAGE
@@ -39,7 +38,7 @@ from .places import NOWHERE, Place, SourceOrigin, is_foreign, module_names, plac
 class Watch:
     """Records the Python stack of every guard that torch.export makes while active.
 
-    PyTorch keeps only the innermost frame of its own code with a guard (`SLoc`), which is seldom the module's line.
+    PyTorch's own record of a guard (`SLoc`) holds only its innermost frame, which is rarely the module's line.
     """
 
     def __init__(self, module: Any) -> None:
@@ -73,6 +72,58 @@ class Watch:
                 break
             frame, counted = frame.f_back, counted + 1
         return SourceOrigin(tuple(reversed(trace)), *(module or ("", ""))) if trace else NOWHERE
+
+
+# ---------------------------------------------------------------------- silence
+
+
+class _Quiet(threading.local):
+    """Depth of `quiet` of the running thread."""
+
+    depth = 0
+
+
+_QUIET = _Quiet()
+
+
+class _PerThread(type):
+    def __subclasscheck__(cls, other: type) -> bool:
+        return _QUIET.depth > 0
+
+
+class _Muted(Warning, metaclass=_PerThread):
+    """Category of every warning in a quiet thread, and of none in others."""
+
+
+class _Silence(logging.Filter):
+    """Drops what a quiet thread logs."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Return True unless this thread is quiet."""
+        return _QUIET.depth == 0
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Suppress this thread's logs and warnings, and its output unless other threads run."""
+    loggers = [logging.root, *logging.root.manager.loggerDict.values()]
+    handlers = {h for logger in loggers for h in getattr(logger, "handlers", ())}
+    handlers |= {logging.lastResort} if logging.lastResort is not None else set()
+    silence = _Silence()
+    if not warnings.filters or warnings.filters[0][2] is not _Muted:
+        warnings.simplefilter("ignore", category=_Muted)
+    with contextlib.ExitStack() as stack:
+        if threading.active_count() == 1:
+            stack.enter_context(contextlib.redirect_stdout(io.StringIO()))
+            stack.enter_context(contextlib.redirect_stderr(io.StringIO()))
+        for handler in handlers:
+            handler.addFilter(silence)
+            stack.callback(handler.removeFilter, silence)
+        _QUIET.depth += 1
+        try:
+            yield
+        finally:
+            _QUIET.depth -= 1
 
 
 # ---------------------------------------------------------------------- the module
@@ -146,9 +197,9 @@ def own_errors_raised() -> Iterator[None]:
 def captured(call: ExportCall, *, free: bool = False) -> Captured:
     """The program that `torch.onnx.export` captures of a call, with its own settings.
 
-    After a refusal the exporter goes on with the declaration that the refusal suggests. With fewer dynamic sizes that is no
-    success here. With `free` a refusal that comes after the trace stands beside the program that was traced, and conditions
-    on sizes are guards, with their lines, where the exporter makes them assertions of the graph.
+    If torch.export rejects the declaration, the exporter continues with the suggested one. With fewer dynamic sizes, that
+    counts as a failure here. With `free`, a rejection after the trace is returned along with the traced program, and
+    conditions on sizes are guards with lines, which the exporter itself turns into assertions of the graph.
     """
     watch = Watch(call.module)
     refusals: list[Exception] = []
@@ -158,8 +209,7 @@ def captured(call: ExportCall, *, free: bool = False) -> Captured:
         try:
             solve(*args, **kwargs)
         except (ConstraintViolationError, ValueRangeError) as error:
-            refusals.append(UserError(UserErrorType.CONSTRAINT_VIOLATION, str(error)))
-            refusals[-1].__cause__ = error
+            refusals.append(constraint_error(error))
 
     def refined(refine: Callable[..., Any], message: str, shapes: Any) -> Any:
         error = sys.exc_info()[1]
@@ -221,7 +271,7 @@ def written(program: Any, opset: int | None) -> Written:
     except Exception as error:  # whatever the exporter raises is what there is to report
         failed = error
     blamed = next(_blamed_calls(failed), None)
-    translated = not isinstance(failed, OnnxExporterError)  # only the optimizer has other errors
+    translated = not isinstance(failed, torch.onnx.OnnxExporterError)  # only the optimizer has other errors
     # a decomposition that failed once fails again, after unrolling what it can: a recurrent layer step by step
     decomposes = (
         blamed is not None
@@ -263,9 +313,9 @@ def _frames(error: BaseException) -> list[Any]:
 
 
 def _blamed_calls(error: BaseException) -> Iterator[Any]:
-    """Calls that an exporter's error names, by their own name or by that of a parameter.
+    """Calls that an exporter's error names directly or by a parameter.
 
-    They are searched in the programs that the frames of the error hold, decomposed ones first.
+    The programs in the error's frames are searched, decomposed ones first.
     """
     causes = list(chain(error))
     held = (value for frame in reversed(_frames(error)) for value in frame.f_locals.values())
@@ -278,39 +328,6 @@ def _blamed_calls(error: BaseException) -> Iterator[Any]:
             for target in TARGET.findall(words):
                 node = nodes.get(parameters.get(target, ""))
                 yield from list(node.users)[:1] if node is not None else ()
-
-
-class Files:
-    """Writes programs as ONNX. Programs with the same calls on inputs of the same shapes share a file."""
-
-    def __init__(self, opset: int | None = None) -> None:
-        self.opset = opset
-        self._known: dict[str, Written] = {}
-
-    def of(self, program: Any) -> Written:
-        """The file of a program."""
-        key = _calls(program)
-        if key not in self._known:
-            self._known[key] = written(program, self.opset)
-        return self._known[key]
-
-
-def _calls(program: Any) -> str:
-    """The inputs and calls of a program without its checks, with numbers for symbols."""
-    graph = copy.deepcopy(program.graph)
-    graph.eliminate_dead_code(_keeps)
-    values = (node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder")
-    shapes = [tuple(value.shape) for value in values if isinstance(value, torch.Tensor)]
-    symbols: dict[str, str] = {}
-    return _SYMBOL.sub(lambda m: symbols.setdefault(m[0], f"s{len(symbols)}"), f"{shapes} {graph}")
-
-
-_SYMBOL = re.compile(r"\b[su]\d+\b")
-
-
-def _keeps(node: Any) -> bool:
-    """True if dead-code removal must keep the node: it is no call, or its operator mutates."""
-    return node.op != "call_function" or getattr(getattr(node.target, "_schema", None), "is_mutable", False)
 
 
 # ---------------------------------------------------------------------- one model of several exports

@@ -1,65 +1,107 @@
 """Everything of PyTorch that is not public: its hooks, its private names, and the forms of its messages.
 
-Functions of PyTorch are wrapped once, when this module is imported. A wrapper does something only in a thread in which a check
-has set a hook. `missing_lines` tests at first use what still works with the PyTorch that is installed.
+A release of PyTorch may lack any of it. Reports then say which line information is missing (`missing_lines`).
 """
 
 from __future__ import annotations
 
 import contextlib
 import functools
-import io
-import logging
+import pkgutil
 import re
 import threading
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
-from torch._dynamo.exc import UserError, UserErrorType
-from torch.export import _trace, dynamic_shapes
-from torch.export.dynamic_shapes import _combine_args as combine_args
-from torch.export.dynamic_shapes import _tree_map_with_path as tree_map_with_path
-from torch.fx.experimental.symbolic_shapes import ConstraintViolationError, ShapeEnv
-from torch.onnx._internal.exporter import _capture_strategies, _flags
-from torch.onnx.errors import OnnxExporterError
-from torch.utils import _pytree as pytree
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._sympy.printers import PythonPrinter
-from torch.utils._sympy.value_ranges import ValueRangeError
+from torch.export import Dim
 
-__all__ = [
-    "ConstraintViolationError", "OnnxExporterError", "TorchDispatchMode", "UserError", "UserErrorType", "ValueRangeError",
-    "combine_args", "pytree", "tree_map_with_path",
-]  # fmt: skip
+# ---------------------------------------------------------------------- private names
+
+_MISSING: list[str] = []  # line information that reports lack
+
+
+def _private(path: str, lost: str = "", default: Any = None) -> Any:
+    """Import a private name of PyTorch. Without it, reports lack what is `lost`, and the default takes its place.
+
+    Raises:
+        ImportError: If nothing works without the name.
+    """
+    try:
+        return pkgutil.resolve_name(f"torch.{path}")
+    except (ImportError, AttributeError) as error:
+        if not lost:
+            raise ImportError(
+                f"shapesolve.torch does not support torch {torch.__version__}: {error}"
+            ) from error
+        _MISSING.append(lost)
+        return default
+
+
+class _Never(Exception):
+    """Stands for an exception that this PyTorch does not have."""
+
+
+_REFUSALS = "conditions of a refused declaration"
+pytree = _private("utils._pytree")
+tree_map_with_path = _private("export.dynamic_shapes._tree_map_with_path")
+TorchDispatchMode = _private("utils._python_dispatch.TorchDispatchMode")
+UserError = _private("_dynamo.exc.UserError", _REFUSALS, _Never)
+ConstraintViolationError = _private(
+    "fx.experimental.symbolic_shapes.ConstraintViolationError", _REFUSALS, _Never
+)
+ValueRangeError = _private("utils._sympy.value_ranges.ValueRangeError", _REFUSALS, _Never)
+_UserErrorType = _private("_dynamo.exc.UserErrorType", _REFUSALS)
+_Printer = _private("utils._sympy.printers.PythonPrinter", "the Python form of guards", object)
+_STRATEGIES = _private(
+    "onnx._internal.exporter._capture_strategies.CAPTURE_STRATEGIES", "the exporter's further attempts", ()
+)
+_exporting = _private(
+    "onnx._internal.exporter._flags.set_onnx_exporting_flag", "the exporter's own settings", lambda run: run
+)
+
+
+def constraint_error(error: Exception) -> Exception:
+    """The error that torch.export would raise for a violated constraint."""
+    if UserError is _Never or _UserErrorType is None:
+        return error
+    made: Exception = UserError(_UserErrorType.CONSTRAINT_VIOLATION, str(error))
+    made.__cause__ = error
+    return made
+
 
 # ---------------------------------------------------------------------- hooks of one thread
 
+#: functions of PyTorch that hooks are for: the owner, and what reports lack without the function
+_HOOKED = {
+    "_get_sloc": ("fx.experimental.symbolic_shapes.ShapeEnv", "lines of guards"),
+    "_export": ("export._trace", "lines of conditions that the exporter defers"),
+    "produce_guards_and_solve_constraints": ("export._trace", _REFUSALS),
+    "refine_dynamic_shapes_from_suggested_fixes": ("export.dynamic_shapes", "refusals that the exporter works around"),
+}  # fmt: skip
+
 
 class _State(threading.local):
-    """Hooks by the name of the wrapped function, and the depth of `quiet`, of the running thread."""
+    """The running thread's hooks, by the name of the wrapped function."""
 
     def __init__(self) -> None:
         self.hooks: dict[str, Callable[..., Any]] = {}
-        self.quiet = 0
 
 
 _STATE = _State()
-#: functions of PyTorch that hooks are for, and what is missing from reports if one of them is gone
-_WRAPPED: dict[str, tuple[Any, str]] = {
-    "_get_sloc": (ShapeEnv, "lines of guards"),
-    "_export": (_trace, "lines of conditions that the exporter defers"),
-    "produce_guards_and_solve_constraints": (_trace, "conditions of a refused declaration"),
-    "refine_dynamic_shapes_from_suggested_fixes": (dynamic_shapes, "refusals that the exporter works around"),
-}
 
 
-def _wrap(owner: Any, name: str) -> bool:
-    """Wrap a function of PyTorch. False if there is no such function."""
+def _wrap(name: str) -> None:
+    """Wrap a function of PyTorch. The wrapper calls it unless the running thread has a hook for it.
+
+    This is done once, not for each check: other threads must not see a function change while a check runs.
+    """
+    path, lost = _HOOKED[name]
+    owner = _private(path, lost)
     original = getattr(owner, name, None)
     if original is None:
-        return False
+        _MISSING.append(lost)
+        return
 
     @functools.wraps(original)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -67,15 +109,15 @@ def _wrap(owner: Any, name: str) -> bool:
         return original(*args, **kwargs) if hook is None else hook(original, *args, **kwargs)
 
     setattr(owner, name, wrapper)
-    return True
 
 
-_GONE = [name for name, (owner, _) in _WRAPPED.items() if not _wrap(owner, name)]
+for _name in _HOOKED:
+    _wrap(_name)
 
 
 @contextlib.contextmanager
 def hooked(**hooks: Callable[..., Any]) -> Iterator[None]:
-    """Call hooks instead of functions of PyTorch, in this thread only. A hook gets the function and its arguments."""
+    """Call hooks instead of PyTorch's functions in this thread. A hook gets the function and its arguments."""
     before = _STATE.hooks
     _STATE.hooks = {**before, **hooks}
     try:
@@ -89,46 +131,6 @@ def without_deferring(export: Callable[..., Any], *args: Any, **kwargs: Any) -> 
     return export(*args, **{**kwargs, "prefer_deferred_runtime_asserts_over_guards": False})
 
 
-class _PerThread(type):
-    def __subclasscheck__(cls, other: type) -> bool:
-        return _STATE.quiet > 0
-
-
-class _Muted(Warning, metaclass=_PerThread):
-    """Category of every warning in a quiet thread, and of none in others."""
-
-
-class _Silence(logging.Filter):
-    """Drops what a quiet thread logs."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        """Return True if the record is to be logged."""
-        return _STATE.quiet == 0
-
-
-@contextlib.contextmanager
-def quiet() -> Iterator[None]:
-    """Suppress what this thread logs and warns of, and what it prints unless other threads run."""
-    loggers = [logging.root, *logging.root.manager.loggerDict.values()]
-    handlers = {h for logger in loggers for h in getattr(logger, "handlers", ())}
-    handlers |= {logging.lastResort} if logging.lastResort is not None else set()
-    silence = _Silence()
-    if not warnings.filters or warnings.filters[0][2] is not _Muted:
-        warnings.simplefilter("ignore", category=_Muted)
-    with contextlib.ExitStack() as stack:
-        if threading.active_count() == 1:
-            stack.enter_context(contextlib.redirect_stdout(io.StringIO()))
-            stack.enter_context(contextlib.redirect_stderr(io.StringIO()))
-        for handler in handlers:
-            handler.addFilter(silence)
-            stack.callback(handler.removeFilter, silence)
-        _STATE.quiet += 1
-        try:
-            yield
-        finally:
-            _STATE.quiet -= 1
-
-
 # ---------------------------------------------------------------------- exports
 
 
@@ -136,26 +138,33 @@ def capture_attempts(
     module: Any, args: Any, kwargs: Any, spec: Any
 ) -> Iterator[tuple[Any, Exception | None]]:
     """The programs that `torch.onnx.export` tries to capture, with the error of each attempt."""
-    run = _flags.set_onnx_exporting_flag(lambda strategy: strategy(verbose=False)(module, args, kwargs, spec))
-    for strategy in _capture_strategies.CAPTURE_STRATEGIES:
+    if not _STRATEGIES:
+        yield torch.export.export(module, args, kwargs, dynamic_shapes=spec, strict=False), None
+    run = _exporting(lambda strategy: strategy(verbose=False)(module, args, kwargs, spec))
+    for strategy in _STRATEGIES:
         result = run(strategy)
         yield result.exported_program, result.exception
 
 
 @contextlib.contextmanager
 def fresh_kernels() -> Iterator[None]:
-    """Clear PyTorch's cached kernels of recurrent layers before an export and after it.
+    """Forget what earlier exports of recurrent layers left in PyTorch, before an export and after it.
 
-    `torch.onnx.export` traces them as loops of any length, unless an export before has cached the unrolled kernel.
+    PyTorch traces these layers as loops of any length. A second trace in the same process would take sizes from the first.
     """
     caches = [getattr(op.input, "_dispatch_cache", {}) for op in (torch.ops.aten.lstm, torch.ops.aten.gru)]
-    try:
+
+    def forget() -> None:
+        if any(caches):
+            torch.compiler.reset()
         for cache in caches:
             cache.clear()
+
+    forget()
+    try:
         yield
     finally:
-        for cache in caches:
-            cache.clear()
+        forget()
 
 
 def shape_env(program: Any) -> Any:
@@ -183,7 +192,7 @@ def is_number(size: Any) -> bool:
 
 def _text(expr: Any) -> str:
     try:
-        return str(PythonPrinter().doprint(expr))
+        return str(_Printer().doprint(expr))
     except Exception:  # a printer without a rule for some function; its plain form is shown instead
         return str(expr)
 
@@ -197,7 +206,7 @@ NOISE = re.compile(
     r"[ \t]*(For more information, run with|For extended logs|If you suspect the guard|For more debugging help"
     r"|For C\+\+ stack trace|The error above occurred when calling)[^\n]*"
 )
-#: the condition that data decides
+#: the data-dependent condition
 DATA_DEPENDENT = re.compile(r"data-dependent expression ([^\n]*?)(?: \(unhinted|\.|$)")
 #: the call that has no ONNX, in two forms of torch.onnx
 UNWRITTEN = (
@@ -220,25 +229,23 @@ class _Probe(torch.nn.Module):  # type: ignore[misc]  # PyTorch is not installed
 @functools.cache
 def missing_lines() -> Sequence[str]:
     """Line information that reports lack with this PyTorch, by a small export; empty if none is missing."""
-    missing = [_WRAPPED[name][1] for name in _GONE]
+    missing = list(_MISSING)
     noted: list[Any] = []
     guards: list[tuple[str, Any]] = []
     stacks: list[str] = []
-    spec = {"x": {1: dynamic_shapes.Dim.AUTO}}
 
     def note(make: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         noted.append(make(*args, **kwargs))
         return noted[-1]
 
     # a failed export finds nothing, so every kind of line is then reported as missing
-    with quiet(), contextlib.suppress(Exception), hooked(_get_sloc=note, _export=without_deferring):
-        program = next(
-            p for p, _ in capture_attempts(_Probe(), (torch.zeros(2, 4),), {}, spec) if p is not None
-        )
+    with contextlib.suppress(Exception), hooked(_get_sloc=note, _export=without_deferring):
+        attempts = capture_attempts(_Probe(), (torch.zeros(2, 4),), {}, {"x": {1: Dim.AUTO}})
+        program = next(p for p, _ in attempts if p is not None)
         guards = guards_of(program)
         stacks = [n.meta.get("stack_trace") or "" for n in program.graph.nodes if n.op == "call_function"]
     if not any(location is found for _, location in guards for found in noted):
-        missing.append(_WRAPPED["_get_sloc"][1])
+        missing.append(_HOOKED["_get_sloc"][1])
     if not any("internals.py" in stack for stack in stacks):
         missing.append("lines of calls")
     return tuple(dict.fromkeys(missing))

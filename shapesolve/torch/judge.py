@@ -40,7 +40,7 @@ class Judge:
         """The finding of one restriction, after it was tried."""
         origin, nodes = self._origin(restriction)
         notes = [f"came out: {restriction.term.text}, {_needed_by(restriction, nodes)}"]
-        notes += _refuted(restriction) if restriction.sizes else [f"not decided: {restriction.proof!r}"]
+        notes += _refuted(restriction) if restriction.sizes else [f"not proved: {restriction.answer.reason}"]
         cause = cause_of(restriction.term.cond, origin, self.program) if restriction.kind == "fixed" else None
         if cause is not None and origin.place is not None:
             notes.append(f"it meets the declared size at {origin.place}: {origin.place.code}")
@@ -66,7 +66,7 @@ class Judge:
             notes.append(f"tried: at {sizes_text(restriction.sizes)} the module runs{same}")
         else:
             title += "; whether the module runs there was not found out"
-        help = self.advice.after("to export all the same, leave it to torch.export")
+        help = self.advice.after("to export anyway, leave it to torch.export")
         origin = self._origin(restriction)[0]
         return self._found("SS610", title, restriction, notes, help=help, origin=origin, verdict="tracer")
 
@@ -74,13 +74,13 @@ class Judge:
         """The finding of a failure at run time, with a declaration that avoids it."""
         if not self.advice.text:
             return finding
-        way = "mend the line, or declare only sizes that run" if finding.verdict == "module" else "declare it"
+        way = "fix the line, or declare only sizes that run" if finding.verdict == "module" else "declare it"
         return replace(finding, help=self.advice.after(self.advice.kept or way))
 
     def _found(
         self, code: str, title: str, restriction: Restriction, notes: Sequence[str], **more: Any
     ) -> SourceFinding:
-        """A finding with what was declared of the sizes of a restriction."""
+        """Return a finding that quotes the declared sizes of a restriction."""
         declared = [self.declaration.quote(n) for n in restriction.roots]
         return SourceFinding(
             code,
@@ -106,13 +106,14 @@ class Judge:
     def _title(self, restriction: Restriction) -> str:
         names, tried = " and ".join(f"`{n}`" for n in restriction.roots), restriction.tried
         many, at = len(restriction.roots) > 1, f"at {sizes_text(tried.sizes)}, which is declared"
-        if tried.verdict == "module" and tried.runs:
+        if tried.verdict == "module" and (tried.runs or not tried.exact):
             return f"the module fails {at}"
         if tried.verdict == "graph":
             return f"the exported graph does not follow the module {at}"
-        only = f"only {restriction.term.text} runs"
+        text = restriction.term.text
+        only = f"only {text} runs" if tried.verdict == "module" else f"the export requires {text}"
         if not restriction.counterexample:
-            return f"{only}, and it is not decided whether what was declared for {names} implies it"
+            return f"{only}, and the declaration of {names} may not imply it"
         if restriction.kind == "tied":
             return f"{names} were not declared equal, and {only}"
         if restriction.kind == "range" and restriction.beyond and not (restriction.guarded and self.refused):
@@ -129,13 +130,11 @@ class Judge:
             return advice.after(f"lift it in the code, or {advice.kept}")
         speechless = str(restriction.term.cond) in advice.correction.left_out
         if speechless or all(advice.correction.fits[n].hint for n in restriction.roots):
-            why = "dynamic_shapes has no words for this: " if speechless else ""
-            way = "lift it in the code, or let torch.export find it out and make callers keep to it"
+            why = "dynamic_shapes cannot express this: " if speechless else ""
+            way = "lift it in the code, or leave it to torch.export and make callers satisfy it"
             return advice.after(why + way)
         if kind == "fixed" and restriction.tried.verdict == "graph":
-            return advice.after(
-                "write the line in another way, as its graph holds for this size only; or declare it"
-            )
+            return advice.after("rewrite the line, because its graph holds only for this size; or declare it")
         ways = {
             "fixed": "compute the size from the input's shape; or declare what is true",
             "range": "declare the limit, or lift it",
@@ -143,7 +142,7 @@ class Judge:
         return advice.after(ways.get(kind, "declare it"))
 
     def _origin(self, restriction: Restriction) -> tuple[SourceOrigin, tuple[str, ...]]:
-        """The origin of the failure, else of the guard, the nodes or the refusal; and the nodes."""
+        """Return the origin of the failure, or of the guard, the nodes, or the rejection; and the nodes."""
         nodes, failed = () if restriction.guarded else restriction.term.nodes, restriction.tried.failed
         if failed is not None and failed.origin.trace:
             return failed.origin, nodes

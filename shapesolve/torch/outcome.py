@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Literal
 
 from ..analysis import Analysis
 from ..expr import Cond, ge
 from ..expr.plain import kind_of
-from ..propagate.constraint import Constraint, Origin
-from ..propagate.facts import Facts
-from ..propagate.log import ConstraintSet
 from ..solve.contract.contract import Term
-from ..solve.proof import Proof, Prover, Refuted
+from ..solve.engine import Engine, Verdict
 from .declared import Declaration, Root
-from .places import Verdict
+from .places import Verdict as Blame
 from .running import Ran, SizeItems
 
 Kind = Literal["fixed", "tied", "range", "restricted"]
@@ -27,16 +23,18 @@ class Confirmed:
     """Result of running the module and its graph at sizes that a condition rules out.
 
     Attributes:
-        verdict: whose fault it is; unknown where the module could not be run there.
-        sizes: the sizes at which it shows, all others as in the example.
-        failed: the run that failed, with its line, when the module does.
-        runs: ruled out by the condition, and the module runs there all the same.
+        verdict: Whose fault it is; unknown if the module could not be run.
+        sizes: Sizes that show it, all others as in the example.
+        failed: The failed run, with its line, if the module fails.
+        runs: Sizes that the condition rules out, although the module runs.
+        exact: False if the condition is a limit that was not run on both sides.
     """
 
-    verdict: Verdict = "unknown"
+    verdict: Blame = "unknown"
     sizes: SizeItems = ()
     failed: Ran | None = None
     runs: tuple[SizeItems, ...] = ()
+    exact: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,18 +42,18 @@ class Restriction:
     """A condition of the export that the declaration does not imply.
 
     Attributes:
-        term: the condition, with everything that needs it.
-        kind: one size, a relation to other dims, a bound, or anything else (multiples, alternatives).
-        proof: does the declaration imply it? Here always `Refuted` (with sizes that break it) or `Unknown`.
-        beyond: the broken bound is one that the declaration does not state at all.
-        guarded: torch.export itself made it a condition; else the graph needs it and nothing says so.
-        tried: the result of running at sizes that it rules out.
+        term: The condition, with the nodes that require it.
+        kind: One size, a relation to other dims, a bound, or anything else (multiples, alternatives).
+        answer: Whether the declaration implies it: refuted (with sizes that break it), or unknown.
+        beyond: Whether the broken bound is undeclared.
+        guarded: Whether torch.export itself requires it; otherwise only the graph does.
+        tried: Result of running at sizes that it rules out.
     """
 
     term: Term
     kind: Kind
     roots: tuple[str, ...]
-    proof: Proof
+    answer: Verdict
     beyond: bool = False
     guarded: bool = False
     tried: Confirmed = Confirmed()
@@ -63,13 +61,12 @@ class Restriction:
     @property
     def counterexample(self) -> SizeItems:
         """Declared sizes that break the condition, from the proof."""
-        if not isinstance(self.proof, Refuted):
-            return ()
-        return tuple((r, self.proof.counterexample[r]) for r in self.roots if r in self.proof.counterexample)
+        broken = self.answer.model or {}
+        return tuple((name, broken[name]) for name in self.roots if name in broken)
 
     @property
     def sizes(self) -> SizeItems:
-        """Declared sizes that break the condition: those of a run, or else of the proof."""
+        """Declared sizes that break the condition, from a run if possible."""
         return self.tried.sizes or self.counterexample
 
 
@@ -91,45 +88,34 @@ class SizeOutcome:
 
 
 class Comparison:
-    """Compares terms of a contract with the declared ranges."""
+    """Compares terms of a contract with the declared ranges, for sizes of at least 1 that satisfy the conditions `given`."""
 
     def __init__(self, declaration: Declaration, rlimit: int, given: Iterable[Cond] = ()) -> None:
-        self.declaration, self.rlimit, self.given = declaration, rlimit, tuple(given)
+        self.declaration, self.engine = declaration, Engine(rlimit)
+        roots = declaration.roots.values()
+        self.known = [*given, *(c for root in roots for c in (*root.conditions(), ge(root.dim, 1)))]
 
     def restrictions(self, terms: Iterable[Term], *, guarded: bool) -> list[Restriction]:
-        """The terms that the declaration (with the conditions `given`) does not imply."""
+        """The terms that the declaration does not imply."""
         found: list[Restriction] = []
         for term in terms:
             roots = tuple(n for n in term.symbols if n in self.declaration.roots)
             if not roots or len(roots) < len(term.symbols):
                 continue
-            proof, kind = self._prover.prove(term.cond), classify(term.cond)
-            if not proof:
+            answer, kind = self.engine.entails(term.cond, self.known), classify(term.cond)
+            if not answer.proved:
                 beyond = kind == "range" and self._beyond(term.cond)
-                found.append(Restriction(term, kind, roots, proof, beyond, guarded))
+                found.append(Restriction(term, kind, roots, answer, beyond, guarded))
         return found
 
     def implied(self, cond: Cond) -> bool:
         """True if a condition holds at all declared sizes."""
-        return bool(self._prover.prove(cond))
+        return self.engine.entails(cond, self.known).proved
 
     def _beyond(self, cond: Cond) -> bool:
         bounded = [bound_sides(c) for c in (cond.args if cond.kind == "and" else (cond,))]
         roots = self.declaration.roots
         return any(getattr(roots[name], side) is None for sides in bounded for name, side in sides.items())
-
-    @cached_property
-    def _prover(self) -> Prover:
-        """Prover under the declared ranges, sizes of at least 1, and the conditions given."""
-        roots = self.declaration.roots.values()
-        conds = [c for root in roots for c in (*root.conditions(), ge(root.dim, 1))]
-        rows = [Constraint(c, "requirement", Origin("", "", "declared")) for c in (*conds, *self.given)]
-        facts = Facts()
-        for root in roots:
-            facts.introduce(root.name)
-        for i, row in enumerate(rows):
-            facts.assume(row.cond, i)
-        return Prover(ConstraintSet(rows), facts, rlimit=self.rlimit, assumptions=())
 
 
 def classify(cond: Cond) -> Kind:

@@ -101,7 +101,7 @@ def origin_of_error(error: BaseException, names: Mapping[int, tuple[str, str]] =
 
 
 def read_trace(text: str) -> tuple[Place, ...]:
-    """The frames of a stack trace that Python printed, without those of PyTorch."""
+    """Frames of a printed stack trace, without PyTorch's."""
     found = (Place(f, int(n), fn, (code or "").strip()) for f, n, fn, code in _FRAME.findall(text[:MAX_READ]))
     return tuple(place for place in found if not is_foreign(place.file))
 
@@ -151,7 +151,7 @@ class Origins:
 # ---------------------------------------------------------------------- findings
 
 #: the module fails at a declared size; the exported graph fails there or computes another thing; only torch.export's trace
-#: rules it out; or nothing is exported at all, which says nothing of the module
+#: rules it out; or the export fails for another reason
 Verdict = Literal["module", "graph", "tracer", "export", "unknown"]
 
 
@@ -164,7 +164,7 @@ class SourceFinding(Finding):
         declared: the words that declared the dim, where the finding is about a declaration.
         term: the condition that came out instead.
         counterexample: sizes within the declaration that do not run.
-        verdict: whose fault it is, where that was found out (`Verdict`).
+        verdict: Whose fault it is, if known (`Verdict`).
     """
 
     origin: SourceOrigin = NOWHERE

@@ -9,7 +9,8 @@ from typing import Any
 import onnx
 
 from ..analysis import Analysis
-from ..expr import Cond, Dim, DimSyntaxError, parse_cond, parse_dim, symbol
+from ..expr import Cond, Dim, DimSyntaxError, eq, parse_cond, parse_dim, symbol
+from ..expr.traverse import atoms_of
 from ..lower.types import Tensor
 from ..propagate.constraint import Constraint
 from ..propagate.constraint import Origin as Rule
@@ -89,7 +90,7 @@ def _solve(text: str, size: Dim, table: dict[str, Dim]) -> None:
 
 
 def input_shapes(program: Any) -> list[tuple[Any, ...]]:
-    """Per flattened input of the call its symbolic shape; () for what is no tensor."""
+    """Symbolic shape of each flattened input of the call; () if it is not a tensor."""
     values = {n.name: n.meta.get("val") for n in program.graph.nodes if n.op == "placeholder"}
     return [tuple(getattr(values.get(name), "shape", ())) for name in input_names(program)]
 
@@ -106,6 +107,17 @@ def equal_sizes(program: Any, declaration: Declaration) -> list[tuple[Dim, Dim |
         if other is not axis.size:
             pairs[axis.size, other] = None
     return list(pairs)
+
+
+def rounded_sizes(call: Any, table: Mapping[str, Dim]) -> list[Cond]:
+    """Conditions under which no input of a call has a rounded size: ``w % 2 == 0`` for ``w//2``."""
+    shapes = (getattr(node.meta.get("val"), "shape", ()) for node in call.all_input_nodes)
+    sizes = [
+        size.subs(table) for shape in shapes for text in shape if (size := _parsed(str(text))) is not None
+    ]
+    names = {n for size in table.values() for n in size.free}
+    atoms = [a for a in atoms_of(*sizes) if a.kind == "//" and a.free <= names]
+    return list(dict.fromkeys(eq(a.args[0] % a.args[1], 0) for a in atoms))
 
 
 def input_names(program: Any) -> list[str]:
@@ -159,7 +171,7 @@ def declared_by_model(analysis: Analysis) -> Declaration:
 def _stated(
     shapes: Mapping[str, Sequence[Dim | None]], ranges: Mapping[str, tuple[int | None, int | None]]
 ) -> Declaration:
-    """A declaration of the sizes that are not numbers. `ranges` are (min, max), None where unbounded."""
+    """A declaration of the sizes that are not numbers. `ranges` are (min, max), None if unbounded."""
     roots: dict[str, Root] = {}
     axes: list[Axis] = []
     for leaf, (name, shape) in enumerate(shapes.items()):
@@ -168,7 +180,7 @@ def _stated(
                 continue
             for root in sorted(size.free):
                 low, high = ranges.get(root, (None, None))
-                # torch.export's own lower bound says nothing of the declaration
+                # torch.export's own lower bound was not declared
                 roots.setdefault(root, Root(root, low if low is not None and low > LEAST else None, high))
             bounds = [str(c) for c in roots[size.name].conditions()] if size.name else []
             axes.append(Axis(leaf, name, index, size, LEAST, ", ".join(bounds) or str(size)))

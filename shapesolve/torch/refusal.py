@@ -67,7 +67,7 @@ def unwritable(file: Written, runs: str = "") -> SourceFinding:
         "SS611" if file.change else "SS608",
         f"the module runs, and {title}" if runs and not file.change else title,
         notes=(*_causes(error), runs) if runs else _causes(error),
-        help=f"{file.change}; tried: that writes the file which is judged here" if file.change else "",
+        help=f"{file.change}; tried: this writes the file checked here" if file.change else "",
         origin=_origin(error, file.blamed),
         verdict="export",
     )

@@ -16,6 +16,7 @@ from ..report.json import report_data as analysis_data
 from ..report.sarif import github_text, sarif_text
 from ..report.text import counted, finding_lines
 from .declared import Declaration
+from .exporting import quiet
 from .internals import missing_lines
 from .limits import MAX_SHOWN
 from .outcome import SizeOutcome
@@ -76,8 +77,10 @@ class Report:
         counts: dict[str, int] = {s: sum(f.severity == s for f in self.findings) for s in SEVERITIES}
         worst = next((s for s, n in counts.items() if n), "good")
         yield line(("dim", "findings".ljust(10)), (worst, counted(counts) or "none"))
-        if missing_lines():
-            text = f"torch {torch.__version__} does not give {', '.join(missing_lines())}"
+        with quiet():
+            missing = missing_lines()
+        if missing:
+            text = f"torch {torch.__version__} does not provide {', '.join(missing)}"
             yield line(("dim", "lines".ljust(10)), ("warning", text))
         shown: set[str] = set()
         for finding in self.findings:
@@ -114,7 +117,7 @@ class Report:
 
 
 def source_lines(finding: SourceFinding, shown: set[str]) -> Iterator[Printed]:
-    """Lines of one finding, its Python line first. `shown` are help texts printed before."""
+    """Lines of one finding, its Python line first. `shown` is the help printed before."""
     notes = tuple(row for note in finding.notes for row in note.splitlines() if row.strip())
     first, *rest = finding_lines(replace(finding, help="", notes=notes))
     yield first
@@ -154,7 +157,7 @@ def report_data(report: Report) -> dict[str, Any]:
                 "conditions": [
                     {
                         "condition": r.term.text,
-                        "verdict": repr(r.proof),
+                        "verdict": r.answer.kind,
                         "counterexample": dict(r.counterexample),
                     }
                     for r in s.restrictions

@@ -5,17 +5,18 @@ from __future__ import annotations
 import copy
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import torch
 
-from ..expr import Dim
+from ..expr import Cond, Dim, ge
 from ..runs import difference
-from .declared import Declaration, ExportCall
-from .exporting import own_errors, own_errors_raised
-from .internals import TorchDispatchMode, combine_args, pytree, quiet
+from ..solve.sizes import SizeFinder
+from .declared import Declaration, ExportCall, combined
+from .exporting import own_errors, own_errors_raised, quiet
+from .internals import TorchDispatchMode, pytree
 from .limits import (
     FEW_RUNS,
     MANY_CALLS,
@@ -23,6 +24,7 @@ from .limits import (
     MAX_ELEMENTS,
     MAX_KEPT,
     MAX_RUNS,
+    MAX_TRIED,
     MUCH_MADE,
     PER_SIZE,
     SPREAD,
@@ -129,7 +131,7 @@ class ModuleRuns:
         return len(self.example) == len(self.declaration.roots) and self.at({}).state == "runs"
 
     def complete(self, sizes: Sizes) -> dict[str, int]:
-        """These sizes, and for all others those of the example."""
+        """Return these sizes, completed by the example's."""
         return {**self.example, **sizes}
 
     def at(self, sizes: Sizes) -> Ran:
@@ -161,7 +163,7 @@ class ModuleRuns:
         return None
 
     def seen(self) -> list[SizeItems]:
-        """Sizes at which the module ran, without those equal to the example's."""
+        """Sizes the module ran with, except the example's."""
         return [s for r in self._known.values() if r.state == "runs" and (s := self.changed(r))]
 
     def changed(self, ran: Ran) -> SizeItems:
@@ -265,7 +267,7 @@ def _places_of_call(module: Any, tree: Any, count: int) -> Sequence[int]:
     """Per leaf of (args, kwargs) its position among the inputs as torch.export orders them."""
     marks: list[Any] = [object() for _ in range(count)]
     args, kwargs = pytree.tree_unflatten(marks, tree)
-    order = {id(mark): i for i, mark in enumerate(pytree.tree_leaves(combine_args(module, args, kwargs)))}
+    order = {id(mark): i for i, mark in enumerate(pytree.tree_leaves(combined(module, args, kwargs)))}
     return [order.get(id(mark), i) for i, mark in enumerate(marks)]
 
 
@@ -335,37 +337,43 @@ def same(a: Any, b: Any) -> bool:
 # ---------------------------------------------------------------------- sizes to try
 
 
-def near(low: int, high: int, example: int) -> list[int]:
-    """Sizes of a range to run at: around the example and its ends first."""
-    first = (example + 1, example - 1, low, high, example + 2, 2 * example + 1, 2 * example, low + 1, low + 2)
-    wanted = (*first, *(example + step for step in STEPS), *USUAL, high - 1)
-    return [v for v in dict.fromkeys(wanted) if low <= v <= high and v != example and v >= 1]
+def finder(declaration: Declaration, conds: Iterable[Cond] = ()) -> SizeFinder:
+    """Finder of declared sizes that satisfy these conditions too."""
+    roots = declaration.roots.values()
+    declared = [c for root in roots for c in (*root.conditions(), ge(root.dim, 1))]
+    return SizeFinder([*declared, *conds], names=declaration.roots, floor=1)
 
 
-def violating(
-    declaration: Declaration, example: Sizes, holds: Callable[[Sizes], bool], roots: Sequence[str]
+def probes(
+    declaration: Declaration,
+    example: Sizes,
+    conds: Iterable[Cond] = (),
+    roots: Iterable[str] | None = None,
 ) -> Iterator[dict[str, int]]:
-    """Declared sizes at which a condition on some roots does not hold: one size changed, then all of them."""
-    choices = {}
-    for name in roots:
+    """Declared sizes that satisfy the conditions: one size changed at a time, others with it as far as it needs them.
+
+    All sizes are changed together first. With `roots`, only these are changed, alone first, and to sizes farther away.
+    """
+    sizes, choices = finder(declaration, conds), {}
+    for name in declaration.roots if roots is None else roots:
         root, size = declaration.roots[name], example[name]
-        low, high = min(2, size) if root.low is None else root.low, root.high or 4 * size + 1
-        choices[name] = near(low, high, size)
-    alone = ({r: v} for r in roots for v in choices[r])
-    joint = itertools.islice(zip(*choices.values()), 8) if len(roots) > 1 else ()
-    return (s for s in (*alone, *(dict(zip(roots, v)) for v in joint)) if not holds({**example, **s}))
-
-
-def probes(declaration: Declaration, example: Sizes) -> Iterator[dict[str, int]]:
-    """Declared sizes: all of them changed, then one at a time. An undeclared end of a range is next to the example."""
-    choices = {}
-    for name, root in declaration.roots.items():
-        size = example[name]
-        low, high = max(2, size - 1) if root.low is None else root.low, root.high or size + 1
-        choices[name] = near(low, high, size)[:PER_SIZE]
-    for place in range(TOGETHER):
-        together = {n: v[(place + i) % len(v)] for i, (n, v) in enumerate(choices.items()) if v}
-        if len(together) > 1:
-            yield together
-    for place in range(PER_SIZE):
-        yield from ({n: v[place]} for n, v in choices.items() if place < len(v))
+        low, high = (max(2, size - 1), size + 1) if roots is None else (min(2, size), 4 * size + 1)
+        low, high = low if root.low is None else root.low, root.high or high
+        first = (size + 1, size - 1, low, high, size + 2, 2 * size + 1, 2 * size, low + 1, low + 2)
+        wanted = (*first, *(size + step for step in STEPS), *USUAL, high - 1)
+        choices[name] = [v for v in dict.fromkeys(wanted) if low <= v <= high and v != size and v >= 1]
+    rows = range(max(map(len, choices.values()), default=0))
+    alone = [{n: v[i]} for i in rows for n, v in choices.items() if i < len(v)]
+    joint = [{n: v[(i + k) % len(v)] for k, (n, v) in enumerate(choices.items()) if v} for i in rows]
+    joint = [part for part in joint if len(part) > 1]
+    if roots is None:
+        parts = [*joint[:TOGETHER], *alone[: PER_SIZE * len(choices)]]
+    else:
+        parts = [*alone, *joint[:MAX_TRIED]]
+    seen: set[SizeItems] = set()
+    for part in parts:
+        found = sizes.completed(part, example)
+        key = () if found is None else tuple((n, v) for n, v in found.items() if v != example[n])
+        if key and key not in seen:
+            seen.add(key)
+            yield dict(key)

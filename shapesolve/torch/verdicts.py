@@ -21,7 +21,7 @@ from .outcome import Confirmed, Restriction, holds_at
 from .places import SourceFinding, SourceOrigin, Verdict
 from .programs import input_names
 from .refusal import first_line
-from .running import ModuleRuns, Ran, SizeItems, Sizes, probes, same, violating
+from .running import ModuleRuns, Ran, SizeItems, Sizes, finder, probes, same
 
 # ---------------------------------------------------------------------- the exported graph
 
@@ -29,7 +29,7 @@ from .running import ModuleRuns, Ran, SizeItems, Sizes, probes, same, violating
 class FileRuns:
     """A written model in onnxruntime, compared with the module.
 
-    A file that does not give at the example what the module gives says nothing of other sizes.
+    A file that differs at the example cannot be compared at other sizes.
     """
 
     def __init__(self, runs: ModuleRuns, file: Written) -> None:
@@ -76,15 +76,12 @@ def confirmed(
     restriction: Restriction, runs: ModuleRuns, graph: FileRuns | None, others: Sequence[Cond]
 ) -> Confirmed:
     """Runs at declared sizes that a restriction rules out, and none of the `others` if there are any."""
-    cond, example = restriction.term.cond, runs.example
-    given = [dict(restriction.counterexample)] if restriction.counterexample else []
-    own = violating(runs.declaration, example, lambda sizes: holds_at(cond, sizes), restriction.roots)
-    tried: dict[SizeItems, Ran] = {}
-    for sizes in itertools.chain(given, own):
-        whole = runs.complete(sizes)
-        if not holds_at(cond, whole) and all(holds_at(c, whole) for c in others):
-            ran = runs.at(sizes)
-            tried |= {tuple(sizes.items()): ran} if ran.state != "unknown" else {}
+    cond, example, tried = restriction.term.cond, runs.example, dict[SizeItems, Ran]()
+    given = finder(runs.declaration, [~cond, *others]).completed(dict(restriction.counterexample), example)
+    own = probes(runs.declaration, example, [~cond, *others], restriction.roots)
+    for sizes in itertools.chain([given] if given else [], own):
+        ran = runs.at(sizes)
+        tried |= {runs.changed(ran): ran} if ran.state != "unknown" else {}
         if len(tried) == MAX_TRIED:
             break
     if not tried:  # conditions that always break together are tried together
@@ -95,7 +92,7 @@ def confirmed(
         places = [tried[s].origin.place for s in failing]  # another line may fail at the very ends of a range
         first = max(failing, key=lambda s: places.count(tried[s].origin.place))
         return Confirmed("module", first, tried[first], ran_there)
-    if not restriction.guarded:  # what the analysis proves of the graph holds
+    if not restriction.guarded:  # the analysis has proved it of the graph
         return Confirmed("graph", ran_there[0], None, ran_there)
     agrees = {s: graph.agrees(dict(s)) if graph is not None else None for s in ran_there}
     verdicts: dict[bool | None, Verdict] = {False: "graph", True: "tracer", None: "unknown"}
@@ -107,85 +104,112 @@ def confirmed(
 def run_on_both_sides(
     restriction: Restriction, runs: ModuleRuns, graph: FileRuns | None, others: Sequence[Cond]
 ) -> Restriction:
-    """The restriction with each limit moved to the last size that runs; unchanged if the runs confirm the limits.
+    """The restriction with each limit moved to the last size that runs, if that and the next size can be run.
 
     A guard of the tracer may be narrower than the module: ``time < 50`` for a buffer of 50 rows.
     """
     cond, tried = restriction.term.cond, restriction.tried
     if tried.verdict not in ("module", "graph"):
         return restriction
-    file = graph if tried.verdict == "graph" else None
+    limits = _Edges(runs, graph if tried.verdict == "graph" else None, others, [*tried.runs, tried.sizes])
     parts = cond.args if cond.kind == "and" else (cond,)
-    seen = [dict(s) for s in (tried.sizes, *tried.runs)]
-    ends = [_moved(part, runs, file, seen, others) if part.kind == ">=" else None for part in parts]
-    if not any(ends):
-        return restriction
-    moved = all_of(end[0] if end else part for part, end in zip(parts, ends))
-    outside = [
-        s for s in (tried.sizes, *(e[1] for e in ends if e)) if not holds_at(moved, runs.complete(dict(s)))
-    ]
-    if not outside:
-        return restriction
-    failed = runs.at(dict(outside[0])) if tried.failed is not None else None
+    ends = [limits.of(part) if part.kind == ">=" else (part, dict(tried.sizes)) for part in parts]
+    moved = all_of(end[0] for end in ends if end and end[1])
+    every = [runs.at(end[1]) for end in ends if end and end[1]]
+    outside = [ran for ran in (*every, runs.at(dict(tried.sizes))) if not holds_at(moved, dict(ran.sizes))]
+    if None in ends or not outside:
+        return replace(restriction, tried=replace(tried, exact=False))
+    first = outside[0]
     still = tuple(s for s in tried.runs if not holds_at(moved, runs.complete(dict(s))))
-    term = replace(restriction.term, cond=moved, text=text_of(moved))
-    return replace(restriction, term=term, tried=replace(tried, sizes=outside[0], failed=failed, runs=still))
+    term = restriction.term if moved is cond else replace(restriction.term, cond=moved, text=text_of(moved))
+    failed = first if tried.failed is not None else None
+    return replace(
+        restriction, term=term, tried=replace(tried, sizes=runs.changed(first), failed=failed, runs=still)
+    )
 
 
-def _moved(
-    cond: Cond, runs: ModuleRuns, file: FileRuns | None, seen: Sequence[Sizes], others: Sequence[Cond]
-) -> tuple[Cond, SizeItems] | None:
-    """A bound at the last size that runs, and the next size, which fails; None if the bound is right or undecided."""
+class _Edges:
+    """Finds the last size that runs, and the next, which fails; sizes tied to it by the `others` move along."""
 
-    def good(name: str, size: int) -> bool | None:
-        if not all(holds_at(c, runs.complete({name: size})) for c in others):
-            return None  # another condition may be why it fails
-        state = runs.at({name: size}).state
-        if state == "runs" and file is not None:
-            return file.agrees({name: size})
+    def __init__(
+        self, runs: ModuleRuns, file: FileRuns | None, others: Sequence[Cond], seen: Sequence[SizeItems]
+    ) -> None:
+        self.runs, self.file, self.seen = runs, file, seen
+        self.sizes = finder(runs.declaration, others)
+
+    def of(self, cond: Cond) -> tuple[Cond, Sizes] | None:
+        """The bound at the last size that runs, and sizes just beyond, empty if none is declared; None if undecided."""
+        runs, slack = self.runs, cond.args[0]
+        for name in sorted(cond.free):
+            size, root = runs.example[name], runs.declaration.roots[name]
+            at = lambda n: int(slack.evaluate({**runs.example, name: n}))  # noqa: B023, E731
+            step = at(size + 1) - at(size)
+            if not step or at(size + 2) - at(size) != 2 * step or at(size) < 0:
+                continue
+            way = 1 if step < 0 else -1
+            last = size + way * (at(size) // abs(step))
+            beyond = [v for s in self.seen for n, v in s if n == name and (v - last) * way > 0]
+            end = (root.low or 1) if way < 0 else root.high or max([*beyond, last + 1])
+
+            def runs_at(n: int, name: str = name) -> bool | None:
+                sizes = self.sizes.completed({name: n}, runs.example)
+                alike = sizes is not None and slack.evaluate(sizes) == at(n)  # noqa: B023
+                return self._runs(sizes) if sizes is not None and alike else None
+
+            found = _edge(runs_at, size, last, way, end)
+            if found is not None:
+                good, bad = found
+                sizes = {} if bad is None else self.sizes.completed({name: bad}, runs.example) or {}
+                return ge(slack, at(good)) if good != last else cond, sizes
+        return None
+
+    def _runs(self, sizes: Sizes) -> bool | None:
+        """True if the module runs and the file, if there is one, follows it. None if unknown."""
+        state = self.runs.at(sizes).state
+        if state == "runs" and self.file is not None:
+            return self.file.agrees(sizes)
         return None if state == "unknown" else state == "runs"
 
-    def slack(name: str, size: int) -> int:
-        return int(cond.args[0].evaluate({**runs.example, name: size}))
 
-    for name in sorted(cond.free):
-        size, root = runs.example[name], runs.declaration.roots[name]
-        step = slack(name, size + 1) - slack(name, size)
-        if not step or slack(name, size + 2) - slack(name, size) != 2 * step or slack(name, size) < 0:
-            continue
-        way = 1 if step < 0 else -1
-        near, far = size, size + way * (slack(name, size) // abs(step))
-        beyond = [s[name] for s in seen if name in s and (s[name] - far) * way > 0]
-        end = root.low or 1 if way < 0 else root.high or max(beyond, default=far)
-        if good(name, far) is None:
-            continue
-        if good(name, far):  # the last size that is said to run does
-            near, far = far, far + way
-            if (end - far) * way < 0 or good(name, far) is False:
-                continue
-            near, far = far, end
-        if good(name, near) is not True or good(name, far) is not False:
-            continue
-        while abs(far - near) > 1:
-            middle = (near + far) // 2
-            state = good(name, middle)
-            if state is None:
-                return None
-            near, far = (middle, far) if state else (near, middle)
-        return ge(cond.args[0], slack(name, near)), ((name, far),)
-    return None
+def _edge(
+    runs_at: Callable[[int], bool | None], size: int, last: int, way: int, end: int
+) -> tuple[int, int | None] | None:
+    """The last size that runs and the next one (None beyond the `end`), starting from the `last` that is said to run."""
+    state = runs_at(last)
+    if state is None:
+        return None
+    good, bad = (last, end) if state else (size, last)
+    if state:
+        if (end - last) * way <= 0:
+            return last, None
+        after = runs_at(last + way)
+        if after is False:
+            return last, last + way
+        if after is None or (ended := runs_at(end)) is None:
+            return None
+        if ended:
+            return end, None
+    return bisected(runs_at, good, bad)
+
+
+def bisected(runs_at: Callable[[int], bool | None], good: int, bad: int) -> tuple[int, int] | None:
+    """Neighboring sizes between one that runs and one that fails: the first runs, and the second fails."""
+    while abs(bad - good) > 1:
+        middle = (good + bad) // 2
+        state = runs_at(middle)
+        if state is None:
+            return None
+        good, bad = (middle, bad) if state else (good, middle)
+    return good, bad
 
 
 # ---------------------------------------------------------------------- the declared sizes
 
 
-def probed(runs: ModuleRuns, graph: FileRuns | None, known: Callable[[Sizes], bool]) -> list[SourceFinding]:
-    """Findings for declared sizes at which the module fails or the graph differs.
-
-    Sizes that are `known` to are left out.
-    """
-    tried = itertools.islice(probes(runs.declaration, runs.example), MAX_PROBES)
-    found = [runs.at(sizes) for sizes in tried if not known(runs.complete(sizes))]
+def probed(runs: ModuleRuns, graph: FileRuns | None, conds: Sequence[Cond]) -> list[SourceFinding]:
+    """Findings for declared sizes that satisfy the conditions, at which the module fails or the graph differs."""
+    tried = itertools.islice(probes(runs.declaration, runs.example, conds), MAX_PROBES)
+    found = [runs.at(sizes) for sizes in tried]
     failed, ran = ([r for r in found if r.state == state] for state in ("fails", "runs"))
     lines = dict.fromkeys(r.origin.place for r in failed)
     findings = [_failing(runs, [r for r in failed if r.origin.place == line], ran) for line in lines]
@@ -227,7 +251,7 @@ def _found(
 def by_data(
     needed: str, origin: SourceOrigin, fails: tuple[str, Ran], runs: tuple[str, Ran]
 ) -> SourceFinding:
-    """The finding of a size that data decides: with some data the module fails, at sizes at which it runs with other."""
+    """Return the finding of a data-dependent size: the module fails with some data, and runs with other data."""
     (bad, failed), (good, _) = fails, runs
     sizes = sizes_text(failed.sizes)
     notes = (
@@ -235,5 +259,5 @@ def by_data(
         f"at {sizes} it runs with {good}",
         f"the exported graph: {needed}",
     )
-    title = "the data decides whether the module runs at declared sizes"
+    title = "whether the module runs at declared sizes depends on the data"
     return SourceFinding("SS614", title, notes=notes, origin=failed.origin or origin, verdict="module")

@@ -14,7 +14,8 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.onnx import _flags
 
 import shapesolve.torch
-from shapesolve.torch.internals import hooked, missing_lines, quiet
+from shapesolve.torch.exporting import quiet
+from shapesolve.torch.internals import hooked, missing_lines
 
 
 class Buffer(torch.nn.Module):
