@@ -194,7 +194,7 @@ def _ways_out(
     call: ExportCall, found: Declaration, fixed: Collection[str]
 ) -> Iterator[tuple[str, str, ExportCall]]:
     """Causes of fixed sizes: a title, a way out, and the changed call."""
-    alone = {a.size.name: a for a in reversed(found.axes) if a.size.name in fixed}
+    alone = {str(a.size.name): a for a in reversed(found.axes) if a.size.name in fixed}
     ones = {n: max(2, found.roots[n].low or 2) for n, a in alone.items() if a.example == 1}
     if ones:
         names = " and ".join(f"`{n}`" for n in ones)

@@ -308,8 +308,11 @@ class Conclusion:
         """Bound on one size, between the example and a size that fails; None if a run is undecided."""
         assert self.runs is not None
         runs, good, dim = self.runs, self.runs.example[name], self.declaration.roots[name].dim
-        states = {"runs": True, "fails": False}
-        runs_at = lambda size: states.get(runs.at({name: size}).state)  # noqa: E731
+
+        def runs_at(size: int) -> bool | None:
+            state = runs.at({name: size}).state
+            return None if state == "unknown" else state == "runs"
+
         found = bisected(runs_at, good, fails) if runs_at(fails) is False else None
         return None if found is None else le(dim, found[0]) if fails > good else ge(dim, found[0])
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from importlib.util import find_spec
 from typing import Any
 
 import torch
 
-from ..expr import Cond, all_of, ge
+from ..expr import Cond, Dim, all_of, ge
 from ..expr.sizes import sizes_text
 from ..runs import Session
 from ..solve.contract.contract import text_of
@@ -129,7 +129,7 @@ def run_on_both_sides(
 
 
 class _Edges:
-    """Finds the last size that runs, and the next, which fails; sizes tied to it by the `others` move along."""
+    """Finds the last size that runs and the next one, which fails. Sizes tied to it by the `others` move along."""
 
     def __init__(
         self, runs: ModuleRuns, file: FileRuns | None, others: Sequence[Cond], seen: Sequence[SizeItems]
@@ -138,33 +138,38 @@ class _Edges:
         self.sizes = finder(runs.declaration, others)
 
     def of(self, cond: Cond) -> tuple[Cond, Sizes] | None:
-        """The bound at the last size that runs, and sizes just beyond, empty if none is declared; None if undecided."""
-        runs, slack = self.runs, cond.args[0]
+        """Return the bound at the last size that runs, and the sizes just beyond it, which are empty if none is declared.
+
+        None if a size could not be run.
+        """
+        slack = cond.args[0]
         for name in sorted(cond.free):
-            size, root = runs.example[name], runs.declaration.roots[name]
-            at = lambda n: int(slack.evaluate({**runs.example, name: n}))  # noqa: B023, E731
-            step = at(size + 1) - at(size)
-            if not step or at(size + 2) - at(size) != 2 * step or at(size) < 0:
+            size, root = self.runs.example[name], self.runs.declaration.roots[name]
+            here = self._slack(slack, name, size)
+            step = self._slack(slack, name, size + 1) - here
+            if not step or self._slack(slack, name, size + 2) - here != 2 * step or here < 0:
                 continue
             way = 1 if step < 0 else -1
-            last = size + way * (at(size) // abs(step))
+            last = size + way * (here // abs(step))
             beyond = [v for s in self.seen for n, v in s if n == name and (v - last) * way > 0]
             end = (root.low or 1) if way < 0 else root.high or max([*beyond, last + 1])
-
-            def runs_at(n: int, name: str = name) -> bool | None:
-                sizes = self.sizes.completed({name: n}, runs.example)
-                alike = sizes is not None and slack.evaluate(sizes) == at(n)  # noqa: B023
-                return self._runs(sizes) if sizes is not None and alike else None
-
-            found = _edge(runs_at, size, last, way, end)
+            found = _edge(partial(self._runs_at, slack, name), size, last, way, end)
             if found is not None:
                 good, bad = found
-                sizes = {} if bad is None else self.sizes.completed({name: bad}, runs.example) or {}
-                return ge(slack, at(good)) if good != last else cond, sizes
+                moved = cond if good == last else ge(slack, self._slack(slack, name, good))
+                return moved, {} if bad is None else self.sizes.completed(
+                    {name: bad}, self.runs.example
+                ) or {}
         return None
 
-    def _runs(self, sizes: Sizes) -> bool | None:
-        """True if the module runs and the file, if there is one, follows it. None if unknown."""
+    def _slack(self, slack: Dim, name: str, size: int) -> int:
+        return slack.evaluate({**self.runs.example, name: size}) or 0
+
+    def _runs_at(self, slack: Dim, name: str, size: int) -> bool | None:
+        """True if the module runs, and the file, if there is one, agrees. None if unknown."""
+        sizes = self.sizes.completed({name: size}, self.runs.example)
+        if sizes is None or slack.evaluate(sizes) != self._slack(slack, name, size):
+            return None
         state = self.runs.at(sizes).state
         if state == "runs" and self.file is not None:
             return self.file.agrees(sizes)
