@@ -151,7 +151,7 @@ def test_a_size_that_only_the_graph_has_as_a_number_is_not_blamed_on_the_module(
     assert _runs(Ramp(), torch.randn(2, 9))
     assert (finding.verdict, finding.term) == ("graph", "t == 7")
     assert "linspace" in _lines(report)[0]
-    assert finding.help.startswith("write the line in another way")
+    assert finding.help.startswith("rewrite the line")
 
 
 class MaskOnHeads(nn.Module):

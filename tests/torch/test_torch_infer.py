@@ -109,7 +109,7 @@ def test_dynamic_axes_of_the_older_exporter(axes: dict[int, str] | list[int]) ->
     )
     (finding,) = report.findings
     assert (finding.code, finding.severity) == ("SS613", "info")
-    assert any("`out` is no input" in note for note in finding.notes)
+    assert any("`out` is not an input" in note for note in finding.notes)
     found = pasted(finding.help.partition("\n")[2])
     assert found["x"].keys() == {0, 1}
     assert {s.state for s in report.sizes} == {"free"}
