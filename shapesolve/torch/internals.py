@@ -53,9 +53,7 @@ ConstraintViolationError = _private(
 ValueRangeError = _private("utils._sympy.value_ranges.ValueRangeError", _REFUSALS, _Never)
 _UserErrorType = _private("_dynamo.exc.UserErrorType", _REFUSALS)
 _Printer = _private("utils._sympy.printers.PythonPrinter", "the Python form of guards", object)
-_STRATEGIES = _private(
-    "onnx._internal.exporter._capture_strategies.CAPTURE_STRATEGIES", "the exporter's further attempts", ()
-)
+_strategies = _private("onnx._internal.exporter._capture_strategies", "the exporter's further attempts")
 _exporting = _private(
     "onnx._internal.exporter._flags.set_onnx_exporting_flag", "the exporter's own settings", lambda run: run
 )
@@ -138,10 +136,10 @@ def capture_attempts(
     module: Any, args: Any, kwargs: Any, spec: Any
 ) -> Iterator[tuple[Any, Exception | None]]:
     """The programs that `torch.onnx.export` tries to capture, with the error of each attempt."""
-    if not _STRATEGIES:
+    if _strategies is None:
         yield torch.export.export(module, args, kwargs, dynamic_shapes=spec, strict=False), None
     run = _exporting(lambda strategy: strategy(verbose=False)(module, args, kwargs, spec))
-    for strategy in _STRATEGIES:
+    for strategy in getattr(_strategies, "CAPTURE_STRATEGIES", ()):
         result = run(strategy)
         yield result.exported_program, result.exception
 
