@@ -8,7 +8,7 @@ input's shape vector, which fails in every runtime if the vector has another len
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass, replace
 from math import gcd
@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING
 
 from ..analysis import Analysis
 from ..change.draft import Draft
+from ..change.refused import Refused
 from ..change.writing import write
-from ..expr import Atom, Cond, Dim, eq, floor_div, ge, le, of_atom, pos, symbol
+from ..expr import Atom, Cond, Dim, eq, exact_quotient, ge, le, of_atom, symbol
 from ..expr.traverse import atoms_of
 from ..lower.reads import NEW_SIZES, SCALES
 from ..model import read_model
-from ..propagate.constraint import Site
 from .limits import MAX_POINTS
+from .request import DynamicRequest
 from .sizes import SizeNodes
 
 if TYPE_CHECKING:
@@ -63,8 +64,7 @@ class Generalized:
 def claimed(
     made: onnx.ModelProto,
     analysis: Analysis,
-    sizes: Seq[Mapping[str, int]],
-    sites: Mapping[str, Site],
+    request: DynamicRequest,
     open_outside: Mapping[str, str],
 ) -> Generalized:
     """Limit a model to the sizes that its exports show.
@@ -72,13 +72,12 @@ def claimed(
     Args:
         made: The model, without limits.
         analysis: Its analysis.
-        sizes: Sizes of the symbols in each export.
-        sites: The input axis of each symbol.
+        request: The dynamic axes, with their sizes in each export.
         open_outside: Symbols for which the exports decide nothing outside the progressions, with the reason.
     """
-    reasons = dict(_divided(analysis))
+    sizes, reasons = request.sizes, dict(_divided(analysis))
     reasons |= {symbol(name): reason for name, reason in open_outside.items()}
-    shown, limits = [], []
+    shown, limits, positive = [], [], []
     for dim in dict.fromkeys([*map(symbol, sizes[0]), *reasons]):
         one = _Progression(dim, sorted({dim.evaluate(s) or 0 for s in sizes}), analysis, sizes[0])
         found = Shown(str(dim), tuple(one.seen))
@@ -89,11 +88,12 @@ def claimed(
                 admits = str(_progression(dim, one.seen[0], gcd(one.step, export - one.seen[0])))
                 found = replace(found, export=export, admits=admits)
         if dim.name is not None:
-            if one.seen[0] and not one.holds(least := ge(dim, 1)):
-                limits.append((pos(1 - dim), str(least)))
+            if one.seen[0] and not one.holds(ge(dim, 1)):
+                positive.append(dim.name)
             found = replace(found, extrapolated=(*one.extrapolated(found.condition),))
         shown.append(found)
-    return Generalized(_limited(made, limits, sites) if limits else made, tuple(shown))
+    empty = {n for n in sizes[0] if any(not s[n] for s in sizes)}
+    return Generalized(_Limits(made, request, empty).written(positive, limits), tuple(shown))
 
 
 class _Progression:
@@ -192,7 +192,8 @@ def _rounded(analysis: Analysis) -> Iterator[tuple[Dim, str]]:
                 solved.shapes.get(n, ()) for n in (solved.lowered.full_name(node.inputs[0], prefix), tensor)
             )
             for old, new in zip(given, made, strict=False):
-                if old is not new:
+                times = exact_quotient(new, old)
+                if times is None or times.terms:
                     yield from ((d, label(tensor)) for d in (old, new) if d.terms)
 
 
@@ -210,34 +211,81 @@ def _rounds(n: Dim, d: Dim) -> bool:
 # ---------------------------------------------------------------------- writing
 
 
-def _limited(
-    made: onnx.ModelProto, limits: Seq[tuple[Dim, str]], sites: Mapping[str, Site]
-) -> onnx.ModelProto:
-    """Write a model that fails if one of these expressions is positive; a node is named after each condition."""
-    draft = Draft(read_model(made))
-    graph = draft.graph
-    read = {name for node in graph.nodes for name in node.reads()}
-    given = next((site.tensor for site in sites.values() if site.tensor in read), None)
-    if given is None:
-        return made  # no node reads an input
-    sizes = SizeNodes(draft, sites)
-    rank = next(len(v.type.tensor_type.shape.dim) for v in made.graph.input if v.name == given)
-    passed = draft.fresh(f"{given}_limited")
-    graph.rename(given, passed)
-    shape = sizes.node("Shape", [given], 1, f"{given}_shape")
-    for dim, text in limits:
-        if dim.atom is not None and dim.atom.kind == "pos" and sizes.opset < 12:  # Max takes no integers
-            size = 1 - dim.atom.args[0]
-            dim = 1 - floor_div(2 * size, size + 1)
-        node = graph.new_node("Reshape", [shape, sizes.size(dim + rank)], "limit")
-        node.name = draft.fresh_node(f"limit {text}")
-        sizes.nodes.append(node)
-        shape = node.outputs[0]
-    last = graph.new_node("Reshape", [given, shape], passed)
-    last.outputs = [passed]
-    graph.nodes = [*sizes.nodes, last, *graph.nodes]
-    limited = write(draft)
-    info = limited.graph.value_info.add()  # loaders cannot infer the rank of the passed-on input
-    info.CopyFrom(next(v for v in limited.graph.input if v.name == given))
-    info.name = passed
-    return limited
+class _Limits:
+    """Writes nodes that fail outside the limits, in front of a model.
+
+    Args:
+        made: The model.
+        request: Its dynamic axes.
+        empty: Symbols that may be 0.
+    """
+
+    def __init__(self, made: onnx.ModelProto, request: DynamicRequest, empty: Set[str]) -> None:
+        self.made, self.request, self.empty = made, request, empty
+        self.draft = Draft(read_model(made))
+        self.sizes = SizeNodes(self.draft, request.sites)
+        self.read = {name for node in self.draft.graph.nodes for name in node.reads()}
+        self.inputs = {v.name: v for v in made.graph.input}
+        #: the last checked copy of each input
+        self.checked: dict[str, str] = {}
+
+    def written(self, positive: Seq[str], limits: Seq[tuple[Dim, str]]) -> onnx.ModelProto:
+        """Return the model with these sizes positive, and these expressions 0. A node is named after each expression."""
+        if not (positive or limits) or self.read.isdisjoint(site.tensor for site in self.request.dims):
+            return self.made  # no output depends on these sizes
+        for name in positive:
+            self._positive(name)
+        if limits:
+            self._zero(limits)
+        graph = self.draft.graph
+        for given, last in self.checked.items():
+            graph.rename(given, last)
+        graph.nodes = [*self.sizes.nodes, *graph.nodes]
+        proto = write(self.draft)
+        for given, last in self.checked.items():  # loaders cannot infer the rank of the passed-on input
+            info = proto.graph.value_info.add()
+            info.CopyFrom(self.inputs[given])
+            info.name = last
+        return proto
+
+    def _positive(self, name: str) -> None:
+        """Append an axis to an input with this size, and remove it: inferring its size fails if the input is empty."""
+        places = [site.tensor for site, dim in self.request.dims.items() if dim.name == name]
+        free = {site.tensor for site, dim in self.request.dims.items() if dim.free & self.empty}
+        given = next((t for t in places if t in self.read and t not in free), None)
+        if given is None and self.read.isdisjoint(places):
+            return
+        if given is None:
+            raise Refused(f"{name} is never 0 in the exports, and no input allows a check of that")
+        if given not in self.checked:
+            rank = self._rank(given)
+            longer = self._reshape(given, self.sizes.number([0] * rank + [-1]), f"limit {given} is not empty")
+            self._reshape(given, self.sizes.number([0] * (rank - 1) + [-1]), f"{given}_limited", longer)
+
+    def _zero(self, limits: Seq[tuple[Dim, str]]) -> None:
+        """Reshape an input to its own shape, whose vector gets another length if an expression is positive."""
+        if self.sizes.opset < 7:  # Add takes no integers
+            raise Refused(
+                f"{limits[0][1]} cannot be checked in opset {self.sizes.opset}: export with opset 7 or later"
+            )
+        given = next(site.tensor for site in self.request.sites.values() if site.tensor in self.read)
+        shape = self.sizes.node("Shape", [given], 1, f"{given}_shape")
+        for dim, text in limits:
+            target = self.sizes.size(dim + self._rank(given))
+            shape = self._node(shape, target, "limit", f"limit {text}")
+        self._reshape(given, shape, f"{given}_limited")
+
+    def _rank(self, given: str) -> int:
+        return len(self.inputs[given].type.tensor_type.shape.dim)
+
+    def _reshape(self, given: str, target: str, name: str, tensor: str = "") -> str:
+        """Reshape the last checked copy of an input (or `tensor`)."""
+        made = self._node(tensor or self.checked.get(given, given), target, f"{given}_limited", name)
+        self.checked[given] = made
+        return made
+
+    def _node(self, tensor: str, target: str, hint: str, name: str) -> str:
+        node = self.draft.graph.new_node("Reshape", [tensor, target], hint)
+        node.name = self.draft.fresh_node(name)
+        self.sizes.nodes.append(node)
+        return node.outputs[0]

@@ -115,7 +115,7 @@ class _Work:
         done = simplified(read_model(made), keep=builder.guards).model
         analysis = self._proved(done)
         padded = check_chance(analysis, self.found, self.fixed, fitter, self._reading)
-        return claimed(done, analysis, self.sizes, self.request.sites, {**settler.open_outside, **padded})
+        return claimed(done, analysis, self.request, {**settler.open_outside, **padded})
 
     # ------------------------------------------------------------------ what differs
 
