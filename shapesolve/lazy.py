@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from functools import cached_property
 else:
 
-    class cached_property:  # noqa: N801  # the name of the class that it stands in for
+    class cached_property:  # noqa: N801  # same name as functools' class
         """Property that is computed once per instance and kept in its ``__dict__``."""
 
         def __init__(self, function: Callable[[Any], Any]) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 if TYPE_CHECKING:
     import onnx
 
-#: what rounding may change in an output, by element type: a part of its largest number, and an absolute amount
+#: element type -> tolerance for rounding: relative to the output's largest number, and absolute
 _ROUNDING = {
     "float64": (2.0**-40, 2.0**-20), "float32": (2.0**-11, 2.0**-20),
     "float16": (2.0**-6, 2.0**-10), "bfloat16": (2.0**-5, 2.0**-7),
@@ -54,7 +54,7 @@ class Session:
 
 
 def difference(want: Any, got: Any) -> tuple[float, str]:
-    """Return the largest difference between finite numbers, and what differs by more than rounding (empty if nothing)."""
+    """Return the largest difference between finite numbers, and the difference beyond rounding, as text ("" if none)."""
     if isinstance(want, list) and isinstance(got, list) and len(want) == len(got):
         parts = [difference(a, b) for a, b in zip(want, got, strict=True)]
         return max((n for n, _ in parts), default=0.0), next((fault for _, fault in parts if fault), "")

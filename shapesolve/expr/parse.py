@@ -1,6 +1,6 @@
 """Parses dims and conditions. Model files are untrusted: nothing is evaluated, and all work is bounded.
 
-One grammar covers what people and tools write:
+One grammar covers the notations of several tools:
 
 - Python: `+ - * // % **`, `max(..)`, `min(..)`, `a if c else b`, chained comparisons, `and or not`
 - yobx: `a ^ b` is the maximum, `a & b` the minimum (they bind more weakly than `+`), `CeilToInt(a, b)`

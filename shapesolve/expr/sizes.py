@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 def sizes_text(
     sizes: Mapping[str, object] | Iterable[tuple[str, object]], names: Iterable[str] | None = None
 ) -> str:
-    """Return `n = 3, m = 5`: all sizes, or those of `names` in this order, if they have one."""
+    """Return `n = 3, m = 5`: all sizes, or the known sizes of `names` in this order."""
     sizes = dict(sizes)
     return ", ".join(f"{n} = {sizes[n]}" for n in (sizes if names is None else names) if n in sizes)
 

@@ -73,7 +73,7 @@ class Function:
     defaults: Mapping[str, Any] = field(repr=False)
     """Attributes that a call may leave out, with their values."""
     opsets: Mapping[str, int] = field(repr=False)
-    """The function's own imports, completed by those of the model."""
+    """The function's own imports, completed by the model's."""
     nodes: tuple[Node, ...] = field(repr=False)
     """Topologically ordered, ties follow the stored order."""
     value_info: Mapping[str, ValueType] = field(repr=False)

@@ -85,7 +85,7 @@ class Node:
     """A memo key, compared by identity: the same for nodes of a model that compute the same function of their inputs.
 
     Equal keys mean the same domain, operator, overload, numbers of inputs and outputs, positions left
-    empty, and attributes; the opset version is the caller's to add. None when that is not decided by the
+    empty, and attributes; the opset version is the caller's to add. None if this depends on more than the
     node alone (subgraphs, references to attributes of a function call, external data) or would cost too
     much (large attributes).
     """

@@ -181,7 +181,7 @@ def _callee(node: Node) -> FunctionKey:
 
 
 def all_nodes(nodes: Iterable[Node]) -> Iterable[Node]:
-    """Return the nodes, followed by those of all subgraphs."""
+    """Return the nodes, followed by the nodes of all subgraphs."""
     waiting: list[Iterable[Node]] = [nodes]
     while waiting:
         for node in waiting.pop():

@@ -35,7 +35,7 @@ class Operation:
     __slots__ = ("holds_graphs", "key", "kind")
 
     key: object | None
-    """Stands for it (compared by identity); None where it does not decide alone what the node computes (see `Node.key`)."""
+    """Memo key, compared by identity; None if the node's result depends on more than that (see `Node.key`)."""
 
     def __init__(self, kind: Kind) -> None:
         self.kind = kind
@@ -69,7 +69,7 @@ class ReadState:
         self.texts: dict[bytes, Any] = {}
         """Names of tensors by their bytes."""
         self.copied: dict[object, bool] = {}
-        """By operator: are its nodes small, so that their bytes may be copied? None is, before one was looked at."""
+        """By operator: True if its nodes are small enough to copy their bytes. Operators are added with their first node."""
         self.remarks: list[str] = []
         self.faults: list[str] = []
         """As `Model.remarks` and `Model.faults`."""

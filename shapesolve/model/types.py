@@ -75,7 +75,7 @@ class TypeReader:
 
 
 def type_name(dtype: int) -> str:
-    """Return the usual name of an element type: `float`, `int64`."""
+    """Return the name of an element type: `float`, `int64`."""
     try:
         return str(onnx.TensorProto.DataType.Name(dtype)).lower()
     except ValueError:

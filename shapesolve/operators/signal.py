@@ -22,7 +22,7 @@ def _last_holds(op: Op, shape: Shape, *parts: int) -> None:
 
 
 def _bins(length: Dim, onesided: bool) -> Dim:
-    """Return the number of frequencies of a transform of this length; half of them for `onesided`."""
+    """Return the number of frequencies for this length; about half as many if `onesided`."""
     return floor_div(length, constant(2)) + 1 if onesided else length
 
 

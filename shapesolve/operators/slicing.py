@@ -160,7 +160,7 @@ def _part(first: int, size: int, step: int) -> slice:
 
 
 def span(op: Op, d: Dim, start: Dim, end: Dim, step: int) -> tuple[Dim, Dim]:
-    """Return the first index and the size of a slice of an axis of size `d`."""
+    """Return a slice's first index and size, for an axis of size `d`."""
     if step > 0:
         first, stop = _clamped(op, start, d), _clamped(op, end, d)
         op.usual(ge(stop, first))
@@ -181,7 +181,7 @@ def _may_mark(op: Op, end: Dim, step: int) -> bool:
 def _clamped(op: Op, v: Dim, d: Dim, back: bool = False) -> Dim:
     """Return a non-negative slice bound `v` (counted from the end if negative), clamped to ``[0, d]``.
 
-    With `back`, `v` is one more than the end of a descending slice: the sign is that of ``v - 1``.
+    With `back`, `v` is one more than the end of a descending slice: it has the sign of ``v - 1``.
     """
     if v.value is not None:
         if v.const >= INT32_MAX:

@@ -1,13 +1,10 @@
 # compiled: see CONTRIBUTING.md
 """`Facts`: substitutions, bounds, and divisors that follow from the constraints so far, without Z3.
 
-Three kinds of facts are kept, each with the constraints behind it: a symbol equals an expression (substitution), a
-symbol lies in an
-interval, and an expression is divisible by a constant. Reading a dim through the facts replaces symbols and
-simplifies. Conditions
-that cannot be used yet are watched by their symbols and retried when one of these changes. Everything is
-deterministic, and every
-cause is an index chosen by the caller.
+There are three kinds of facts, each with the constraints that cause it: a symbol equals an expression (substitution), a
+symbol is in an interval, and an expression is divisible by a constant. Reading a dim through the facts replaces symbols
+and simplifies. Conditions that cannot be used yet are watched by their symbols and retried when one of these changes.
+Everything is deterministic, and every cause is an index chosen by the caller.
 """
 
 from __future__ import annotations
@@ -416,7 +413,7 @@ class Facts:
                     self._queue.append((cond, causes))
 
     def pending(self) -> dict[Cond, Causes]:
-        """Conditions that hold but could not be turned into facts, with the constraints behind each."""
+        """Conditions that hold but could not be turned into facts, with the constraints that cause each."""
         found = {c: causes for w in self._watched.values() for c, causes in w.items()}
         return {c: found[c] for c in sorted(found, key=lambda c: c.order)}
 

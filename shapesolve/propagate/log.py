@@ -52,9 +52,8 @@ def _as_constraint(row: Stated) -> Constraint:
 class ConstraintSet(Sequence["Constraint"]):
     """A sequence of constraints, built on demand from rows.
 
-    `rows` are the stated rows, or a function that returns them; `make` turns the row of an index into a `Constraint`
-    (not needed if the
-    rows are constraints). A selection (`for_node`, `role`, ...) keeps the numbers of its members in `numbers`.
+    `rows` are the rows, or a function that returns them; `make` turns the row of an index into a `Constraint` (not needed if
+    the rows are constraints). A selection (`for_node`, `role`, ...) keeps the numbers of its members in `numbers`.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Residual constraints: conditions on the remaining symbols, with the indices of the constraints behind each.
+"""Residual constraints: conditions on the remaining symbols, with the indices of the constraints that cause each.
 
 Facts and residue together are equivalent to the constraints. Proofs and ambiguities reason over the residue because
 it is small.
@@ -16,7 +16,7 @@ from .log import Stated, all_rows, need
 #: roles that a proof may rest on; what a model merely declares may be wrong
 TRUSTED = ("definition", "requirement", "user", "assumption")
 
-#: facts of one kind as conditions, each with the indices of the constraints behind it
+#: facts of one kind as conditions, each with the indices of the constraints that cause it
 Conditions: TypeAlias = Iterator[tuple[Cond, Causes]]
 
 

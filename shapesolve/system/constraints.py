@@ -209,7 +209,7 @@ class ConstraintSystem(Sequence[Constraint]):
         return tracking_solver(self._content, self.numbers, ctx, tensors=tensors)
 
     def core(self, literals: Iterable[Any]) -> ConstraintSystem:
-        """Return the constraints behind the literals of an `unsat_core()`."""
+        """Return the constraints asserted under the literals of an `unsat_core()`."""
 
         known = set(self.numbers)
         return self.numbered(n for n in sorted(set(map(number_of, literals))) if n in known)

@@ -314,7 +314,7 @@ class LocalWalk(Walk):
                 error = e
 
     def _restated(self, node: Node, scope: Scope, outputs: Inputs, poor: list[int]) -> Inputs:
-        """Return the outputs, with imprecise ones replaced by those of the analysis."""
+        """Return the outputs, with imprecise ones replaced by the analysis's outputs."""
         walk = self.analysed.walk
         found = list(outputs)
         for i in poor:
@@ -333,7 +333,7 @@ class LocalWalk(Walk):
                 entry
                 for entry in logged
                 if entry.why not in stated
-                # an equation that gave the numbers says nothing under the guard that they hold
+                # an equation that the numbers come from is trivial under the guard that they hold
                 or (entry.cond.kind == "==" and entry.guard.is_true and entry.why not in firm)
             ]
             if missing:
