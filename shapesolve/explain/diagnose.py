@@ -389,17 +389,9 @@ def _ambiguities(analysis: Solved) -> Iterator[Finding]:
             suggestion = f"{left} == {right}"
             rows = () if any("broadcast(" in shape for _, shape, _ in rows) else rows
         may_be = _may_be_assumed(suggestion, analysis)
-        yield Finding(
-            "SS301",
-            title,
-            first,
-            opens[first].node.op_type,
-            tuple(a.sites),
-            rows,
-            notes=notes,
-            help=f"--assume {_quoted(suggestion)} if it always holds" if may_be else "",
-            usual=usual,
-        )
+        op_type, advice = opens[first].node.op_type, f"--assume {_quoted(suggestion)} if it always holds"
+        parts = ("SS301", title, first, op_type, tuple(a.sites), rows)
+        yield Finding(*parts, notes=notes, help=advice if may_be else "", usual=usual)
 
 
 def _open_text(left: Dim, right: Dim) -> str:
