@@ -86,3 +86,56 @@ def test_an_example_at_the_end_of_a_range_gets_a_declaration_that_was_tried() ->
         Truncated(), (torch.zeros(2, 16, 4),), dynamic_shapes=pasted(finding.help.partition("\n")[2])
     ).ok
     assert check(Truncated(), (torch.zeros(2, 20, 4),), dynamic_shapes=shapes).ok
+
+
+class TiedTable(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Parameter(torch.randn(1, 48, 8))
+
+    def forward(self, x, y):
+        z = torch.cat([x, y], -1)
+        return z + self.table[:, : z.shape[1]]
+
+
+def test_sizes_tied_to_a_limit_move_along_when_it_is_run() -> None:
+    left, right = Dim("left", min=1, max=200), Dim("right", min=1, max=200)
+    args = (torch.randn(2, 9, 4), torch.randn(2, 9, 4))
+    report = check(TiedTable(), args, dynamic_shapes={"x": {1: left}, "y": {1: right}})
+    limit = next(f for f in report.errors if f.code == "SS604")
+    assert limit.title.endswith("only left <= 48 runs")
+    assert dict(limit.counterexample) == {"left": 49, "right": 49}
+
+
+class Padded(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("rows", torch.zeros(2, 40, 4))
+
+    def forward(self, x):
+        rows = self.rows.clone()
+        rows[:, : x.shape[1]] = x
+        return rows
+
+
+def test_a_guard_that_the_module_does_not_need_is_no_part_of_a_limit() -> None:
+    shapes = {"x": {1: Dim("time", min=1, max=200)}}
+    report = check(Padded(), (torch.randn(2, 20, 4),), dynamic_shapes=shapes)
+    assert [f.term for f in report.errors] == ["time <= 40"], str(report)
+
+
+class State(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.rnn = nn.LSTM(4, 4, batch_first=True)
+
+    def forward(self, x, h, c):
+        return self.rnn(x, (h, c))[0]
+
+
+def test_an_earlier_export_of_a_recurrent_layer_fixes_no_size() -> None:
+    args = (torch.randn(2, 5, 4), torch.zeros(1, 2, 4), torch.zeros(1, 2, 4))
+    batch = Dim("batch", min=1, max=64)
+    report = check(State(), args, dynamic_shapes={"x": {0: batch}, "h": None, "c": None})
+    assert [f.code for f in report.errors] == ["SS601"], str(report)
+    assert "'h': {1: batch}, 'c': {1: batch}" in report.corrected
