@@ -121,7 +121,7 @@ def _at(proof: Proof) -> str:
 
 
 def __getattr__(name: str) -> Any:
-    """Load the assertion of `shapesolve.torch` on demand, because PyTorch is optional."""
+    """Load the assertion from `shapesolve.torch` on demand, because PyTorch is optional."""
     if name == "assert_exports":
         import importlib
 

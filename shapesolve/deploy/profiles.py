@@ -174,7 +174,7 @@ class _Corners:
         return found
 
     def min(self, usual: SizesByName) -> dict[str, int]:
-        """Return the accepted minimum, at most `usual`; a cache is empty if it may be."""
+        """Return the smallest accepted sizes up to `usual`; 0 for a cache that may be empty."""
         caches = self.analysis.contract.usual.may_be_empty if self.empty_cache else ()
         start = {n: 0 if n in caches else min(1, size) for n, size in usual.items()}
         return self._nearest("min", start, {}, usual)

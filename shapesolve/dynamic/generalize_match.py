@@ -56,7 +56,7 @@ class Matched:
 
 
 class _Scope:
-    """Names in one export of the tensors of the first export, and of stored data."""
+    """Maps the first export's tensors and stored data to their names in another export."""
 
     def __init__(self, graph: Graph, around: _Scope | None) -> None:
         self.around, self.names = around, dict[str, str]()

@@ -236,7 +236,7 @@ class Settler:
         point = min(telling, key=lambda p: sum(abs(p[n] - near[n]) for n in near), default={})
         where = sizes_text(point, sorted(a.free | b.free))
         settle = f": an export with {where} would settle it" if where else ""
-        return Refused(f"{o.what} is {_shown(o)} in the exports, which may be {a} or {b}{settle}")
+        return Refused(f"{o.what} is {_shown(o)} in the exports, which could mean {a} or {b}{settle}")
 
 
 def _shown(o: OpenNumber) -> str:

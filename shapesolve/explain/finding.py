@@ -34,7 +34,10 @@ CODES: dict[str, tuple[Severity, str]] = {
     "SS608": ("error", "PyTorch: the exporter cannot write the module as ONNX"),
     "SS609": ("error", "PyTorch: the module fails, or its graph computes something else, at a declared size"),
     "SS610": ("error", "PyTorch: torch.export's trace excludes sizes that the module supports"),
-    "SS611": ("error", "PyTorch: the exporter cannot write the module as it is, and can in another way"),
+    "SS611": (
+        "error",
+        "PyTorch: the exporter cannot export the module as written, but can export an alternative form",
+    ),
     "SS612": ("warning", "PyTorch: no size is declared dynamic"),
     "SS613": ("info", "PyTorch: a declaration of dynamic sizes to paste"),
     "SS614": ("warning", "PyTorch: whether the module runs at declared sizes depends on input data"),

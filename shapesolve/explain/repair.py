@@ -48,7 +48,7 @@ _T = TypeVar("_T")
 
 
 class Repair(NamedTuple):
-    """Edit of the model that removes a failure or a restriction, with the fixed sites and the number that still fail."""
+    """Edit that removes a failure or a restriction, with the sites that it fixes and the number of sites that still fail."""
 
     edit: Edit
     mends: frozenset[Place]

@@ -329,7 +329,7 @@ class Solved:
         )
 
     def completed(self, sizes: Mapping[str, int]) -> dict[str, int] | None:
-        """Accepted sizes of all inputs that include these; None if none were found."""
+        """Accepted sizes for all inputs, including the given ones; None if none were found."""
         known = {name: size for name, size in sizes.items() if name in self.symbols}
         return self.finder().completed(known, dict.fromkeys(self.symbols, 2))
 

@@ -407,7 +407,7 @@ def as_dim(value: IntoDim | str) -> Dim:
         if hasattr(value, "is_Symbol"):  # SymPy's alone
             read: Dim = surface.offered.from_sympy(value)
             return read
-        raise wrong("a size is an int, a Dim or a text", value)
+        raise wrong("a size must be an int, a Dim, or a string", value)
     return constant(index(value))
 
 

@@ -139,7 +139,7 @@ def misfit(
     op = node.op_type
     for i, formal in enumerate(interface.inputs):
         if formal.required and (i >= len(names) or not names[i]):
-            return f"{op} needs its input {formal.name} (number {i})"
+            return f"{op} requires input {formal.name} (index {i})"
     if interface.repeats and interface.inputs[-1].variable and "" in names[len(interface.inputs) - 1 :]:
         return f"{op} needs all of its inputs {interface.inputs[-1].name}, one is left out"
     if interface.most_inputs is not None and len(names) > interface.most_inputs:

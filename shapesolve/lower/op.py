@@ -231,7 +231,7 @@ class Op(Attributes):
             self.walk.state.usual.setdefault(cond)
 
     def extends(self, size: Dim) -> None:
-        """State that the node appends to an axis of this size, which may be 0: the length of a cache."""
+        """Record that the node appends to an axis of this size, a cache length that may be 0."""
         if size.name is not None:
             self.walk.state.caches.setdefault(size.name)
 

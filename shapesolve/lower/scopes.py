@@ -84,7 +84,7 @@ class Operators:
         return self.rule(node, opsets) is None and not self.is_local(node)
 
     def is_local(self, node: Node) -> bool:
-        """Return True if the operator is a function of the model."""
+        """Return True if the operator is a model-local function."""
         functions = self.functions
         return bool(functions) and any(k[0] == node.domain and k[1] == node.op_type for k in functions)
 

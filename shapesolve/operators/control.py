@@ -84,7 +84,7 @@ def require_room(op: Op, name: str, outs: Seq[Known | None], ran: Cond) -> None:
         room = standard_room(op.walk, prefix + out) if op.wants(i) else None
         if room is None or not isinstance(known, Tensor) or known.shape is None:
             continue
-        why = f"{out} in {name} is declared so that its shape is {list(room)}"
+        why = f"{out} in {name} is declared with shape {list(room)}"
         if len(room) != len(known.shape):
             op.require(~ran, why)
         else:
@@ -414,7 +414,7 @@ def rows_of(
         op.require(any_of((lt(trips.count, 2), same)), "all iterations must give outputs of the same size")
     dims: list[Dim] = []
     for k, row in enumerate(start):
-        d = row if row.free <= visible else op.fresh("a size of the rows that a loop makes")
+        d = row if row.free <= visible else op.fresh("a size of the rows that a loop outputs")
         known = declared_dims[k] if len(declared_dims) == len(out.shape) else None
         if isinstance(known, int):
             d = ite(none, constant(known), d)

@@ -218,7 +218,7 @@ def dict_vectorizer(op: Op) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx_aionnxml_ZipMap.html
-@ml("ZipMap", work=MOVES, axes=mixes("makes a map of each row of {symbol}", "items"))
+@ml("ZipMap", work=MOVES, axes=mixes("converts each row of {symbol} to a map", "items"))
 def zip_map(op: Op) -> Known:
     rows = rows_of(op)
     labels = length(op, "classlabels_int64s", "classlabels_strings")

@@ -71,7 +71,7 @@ class Facts:
     # ------------------------------------------------------------------ reading
 
     def dim(self, d: Dim) -> Dim:
-        """`d` simplified by the facts: symbols substituted, divisions and choices decided."""
+        """`d` simplified using the facts: symbols substituted, divisions and choices resolved."""
         if not d.terms or self._touched.isdisjoint(d.free):
             return d
         found: Dim | None = self._memo.get(d)

@@ -45,7 +45,7 @@ def divisors(facts: Facts) -> Conditions:
 
 
 def waiting(facts: Facts) -> Conditions:
-    """Conditions that could not be turned into facts, simplified by the facts."""
+    """Conditions that could not be turned into facts, simplified using the facts."""
     for cond, causes in facts.pending().items():
         now = facts.cond(cond)
         if not now.is_true:
@@ -53,7 +53,7 @@ def waiting(facts: Facts) -> Conditions:
 
 
 class Residue:
-    """Conditions on the symbols that are not substituted, each with its constraints' numbers."""
+    """Conditions on the symbols that remain after substitution, each with the indices of its constraints."""
 
     def __init__(self, facts: Facts, constraints: Sequence[Stated] = ()) -> None:
         self.facts, self.constraints = facts, all_rows(constraints)

@@ -261,7 +261,7 @@ def holds(
     allowed: Callable[[Sizes], bool],
     wanted: Iterable[Sizes],
 ) -> bool:
-    """True if the exporter takes a declaration, and the file follows the module.
+    """Return True if the exporter accepts a declaration and the exported file behaves like the module.
 
     It is run at sizes that the declaration promises and that are `allowed`, and at those `wanted`.
     """

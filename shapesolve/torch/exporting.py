@@ -36,7 +36,7 @@ from .places import NOWHERE, Place, SourceOrigin, is_foreign, module_names, plac
 
 
 class Watch:
-    """Records the Python stack of every guard that torch.export makes while active.
+    """While active, records the Python stack of every guard that torch.export creates.
 
     PyTorch's own record of a guard (`SLoc`) holds only its innermost frame, which is rarely the module's line.
     """

@@ -113,7 +113,7 @@ class Judge:
         text = restriction.term.text
         only = f"only {text} runs" if tried.verdict == "module" else f"the export requires {text}"
         if not restriction.counterexample:
-            return f"{only}, and the declaration of {names} may not imply it"
+            return f"{only}, but the declaration of {names} might not imply it"
         if restriction.kind == "tied":
             return f"{names} were not declared equal, and {only}"
         if restriction.kind == "range" and restriction.beyond and not (restriction.guarded and self.refused):

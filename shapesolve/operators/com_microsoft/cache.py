@@ -185,7 +185,7 @@ def dynamic_sparse_attention(op: Op) -> list[Known | None]:
 def together(op: Op, a: int, b: int, what: str) -> None:
     """Raise `MalformedNode` unless both of two optional inputs are given, or neither."""
     if op.has(a) != op.has(b):
-        raise MalformedNode(f"{op.node.op_type} takes {what} only together")
+        raise MalformedNode(f"{op.node.op_type} requires {what} to be given together")
 
 
 def one_number(op: Op, i: int) -> None:

@@ -280,7 +280,7 @@ def _gate(op: Op, lead: Shape, count: Dim, size: Dim, i: int) -> None:
         match(op, i, (*lead, count, None)[: len(gate)], "a gate must be [..., C], [..., C, 1] or [..., C, H]")
     if gate is not None and len(gate) == n + 2:
         fits = any_of((eq(gate[-1], 1), eq(gate[-1], size)))
-        op.require(fits, "the last axis of a gate must be 1 or the size of a stream", (i, n + 1))
+        op.require(fits, "the last axis of a gate must have size 1 or the stream size", (i, n + 1))
 
 
 def streams(op: Op) -> tuple[Shape, Dim, Dim] | None:

@@ -25,7 +25,7 @@ _GRID = {2: 96, 3: 20, 4: 9}
 
 
 def separated(conds: Sequence[Cond], engine: Engine) -> list[Cond] | None:
-    """Return conditions on one symbol each that are together equivalent to `conds`; None if none are found and proved."""
+    """Return conditions, each on a single symbol, that together are equivalent to `conds`, or None if none are proved."""
     names = sorted(frozenset[str]().union(*(c.free for c in conds)))
     if len(names) > max(_GRID) or _is_joint(names, conds):
         return None
