@@ -207,14 +207,19 @@ def sizes(
         made = _buckets(a, buckets, symbol or "", k, given)
         return Result(lambda: made, profile_text(a, made.profiles(a), tool) if tool else _bucket_lines(made))
     data = _usual(a, given)
-    told = [(text, getattr(data, kind)) for kind, text in _KINDS.items()]
-    none = "all sizes are fixed"
-    return Result(
-        lambda: data, [row(("dim", t), sizes_text(of) or none) for t, of in told if of is not ABSENT]
-    )
+    return Result(lambda: data, _usual_lines(data))
 
 
-_KINDS = {"usual": "typical sizes", "prefill": "with an empty cache", "smallest": "smallest sizes"}
+_KINDS = {"usual": "typical", "prefill": "empty cache", "smallest": "smallest"}
+
+
+def _usual_lines(data: SizesUsual) -> Iterator[Printed]:
+    label = "runs at"
+    for kind, text in _KINDS.items():
+        sizes = getattr(data, kind)
+        if sizes is not ABSENT and (sizes or label):
+            yield row(("dim", label), f"{sizes_text(sizes)}  ({text})" if sizes else "its fixed sizes")
+            label = ""
 
 
 def _usual(a: Analysis, bind: dict[str, int]) -> SizesUsual:

@@ -294,6 +294,9 @@ class Sizes:
         batch = {n for n in self.names if "batch" in n.lower()} or first
         images = [shape for shape in shapes if shapes.count(shape) == 1 and self._is_image(shape)]
         others = {d.name for shape in shapes if not any(shape is image for image in images) for d in shape}
+        for image in images:  # a mask [batch, 1, seq, total_seq] is none: seq is the length of another input
+            if not others.isdisjoint(d.name for d in image[1:] if d.terms):
+                others.update(d.name for d in image)
         tall = {d.name for image in images for d in image[1:]} - others
         return {n: 1 if n in batch else side if n in tall else length for n in self.names}
 

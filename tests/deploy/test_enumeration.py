@@ -72,11 +72,12 @@ def test_the_command_lists_them() -> None:
 
 def test_without_options_the_usual_and_the_smallest_sizes_are_printed() -> None:
     done = CliRunner().invoke(app, ["sizes", str(ROOT / "examples/unet.onnx")])
-    assert [line.split("  ")[-1].strip() for line in done.output.splitlines()] == [
-        "batch = 1, height = 224, width = 224",
-        "batch = 1, height = 8, width = 8",
+    assert done.output.splitlines() == [
+        "runs at  batch = 1, height = 224, width = 224  (typical)",
+        "         batch = 1, height = 8, width = 8  (smallest)",
     ]
     done = CliRunner().invoke(app, ["sizes", str(ROOT / "examples/attention.onnx"), "--json"])
     data = json.loads(done.output)
     assert data["prefill"]["past_seq"] == 0
     assert data["usual"]["total_seq"] == data["usual"]["past_seq"] + data["usual"]["seq"]
+    assert data["prefill"]["seq"] == data["usual"]["seq"]  # a mask is no image
