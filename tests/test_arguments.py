@@ -97,7 +97,7 @@ def test_what_is_like_the_right_type_is_taken() -> None:
 N, AT_LEAST, ANALYSIS = ss.Dim("4*n + m"), ss.parse_cond("n >= m"), "Cost expects an Analysis"
 BINDINGS, SIZE, LIST = (
     "takes bindings as a mapping",
-    "a size is an int, a Dim or a text",
+    "a size must be an int, a Dim, or a string",
     "a shape is a list of",
 )
 REGISTRY = ss.Registry()
