@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 #: a condition that a sentence can state: a bound, a multiple, or an equality of sums
-_PLAIN = re.compile(r"[\w\s+*<>=-]+|\w+ % \d+ == 0")
+_PLAIN = re.compile(r"[\w\s+*<>=-]+|\w+ % \d+ == \d+")
 
 
 def find_outside(free: Solved, bound: Solved) -> tuple[Conflict, ...]:

@@ -254,6 +254,8 @@ def elements_text(entry: Entry, lowered: Lowered) -> str:
             return ""
         why = " for an empty input" if has.value == 0 else ": the other sizes have a product of 0"
         return f"-1 in {sites[0].tensor} cannot be computed{why}"
+    if has is asked and not computed:  # equal under what the condition itself says
+        return ""
     if not (has.free | asked.free).isdisjoint(lowered.reasons) or not is_short(f"{has}{asked}"):
         return ""
     wanted = f"a multiple of {asked}" if computed else str(asked)
