@@ -142,7 +142,9 @@ class _Restrictions:
         if one is not None:
             rule = stored_text(one, entry, self.lowered)
             behind = behind or Site(one.source.tensor, one.source.axis)
-        elif _may_be_tabled(term) and (table := self._table(entry, constant, cause.cond)) is not None:
+        elif (
+            _may_be_tabled(term, constant) and (table := self._table(entry, constant, cause.cond)) is not None
+        ):
             rule, behind = table[1], behind or table[0]
         elif "max(" in rule:
             rule = origin.rule
@@ -379,8 +381,10 @@ def _title(code: str, term: Term, culprits: Sequence[str] = ()) -> str:
     return requirement_text(term.text) + (f" for {', '.join(term.assumptions)}" if term.scope else "")
 
 
-def _may_be_tabled(term: Term) -> bool:
-    """Return True if the size of a stored tensor may cause the term: it is no multiple and no lower bound."""
+def _may_be_tabled(term: Term, constant: Stored | None) -> bool:
+    """Return True if the size of a stored tensor may cause the term: no multiple, no lower bound, no stored number."""
+    if constant is not None and constant.data:
+        return False
     is_minimum = term.cond.kind == ">=" and all(c > 0 for _, c in term.cond.args[0].terms)
     return term.kind != "divisibility" and not is_minimum
 
