@@ -12,7 +12,7 @@ from ..model import Graph, Node
 from .scopes import Scopes
 from .types import OPEN, Known, Tensor
 
-#: bytes per element and dims; onnxruntime's memory planner takes tensors for which these are equal to have one size
+#: bytes per element and dims; onnxruntime's memory planner assumes that tensors with equal plans have equal sizes
 _Plan = tuple[int, tuple[Dim, ...]]
 
 
@@ -23,14 +23,14 @@ def require_shared_memory(walk: Scopes, graph: Graph) -> None:
     https://github.com/microsoft/onnxruntime/blob/main/onnxruntime/core/framework/allocation_planner.cc
     """
     pinned = {*graph.initializers, *(n for n, _ in graph.inputs), *(n for n, _ in graph.outputs)}
-    pinned.update(n for node in graph.nodes if node.op_type == "Constant" for n in node.outputs)
+    pinned.update(n for node in graph.nodes if node.is_constant for n in node.outputs)
     nodes = in_execution_order(graph)
     last = {n: i for i, node in enumerate(nodes) for n in (*node.inputs, *node.captures)}
     plans = dict[str, _Plan | None]()
     buffers = dict[str, str]()  # the tensor that a buffer was allocated for, by tensor
     until = dict.fromkeys(pinned, len(nodes))  # last node that reads a buffer
     free = dict[_Plan, list[str]]()
-    required = set[Cond]()
+    seen = set[Cond]()
     for i, node in enumerate(nodes):
         rule = walk.operators.rule(node, walk.scope.opsets)
         memory = "" if rule is None or rule.work is None else rule.work.memory
@@ -45,8 +45,9 @@ def require_shared_memory(walk: Scopes, graph: Graph) -> None:
             if owner == name and name not in pinned and plan is not None and free.get(plan):
                 owner = free[plan].pop()
                 cond = ge(_numel(walk, owner), _numel(walk, name))
-                if cond not in required and _may_fail(walk, cond):
-                    required.add(cond)
+                is_new = cond not in seen
+                seen.add(cond)
+                if is_new and _may_fail(walk, cond):
                     why = f"{name} reuses the memory of {owner}, declared with the same shape"
                     walk.require(cond, why, (), node, walk.scope)
                     walk.note("memory", f"{why} but smaller", node, walk.scope)
@@ -64,7 +65,8 @@ def _may_fail(walk: Scopes, cond: Cond) -> bool:
     """Return True if the condition fails at some sizes that no other condition rejects."""
     if walk.facts.decide(cond) is True:
         return False
-    asked = [e.cond for e in walk.state.log if e.role in ("requirement", "user") and e.guard.is_true]
+    entries = (e for e in walk.state.log if e.role in ("requirement", "user") and e.guard.is_true)
+    asked = dict.fromkeys(e.cond for e in entries)
     names = sorted(cond.free.union(*(c.free for c in asked)))
     points = [
         {n: first + step * i for i, n in enumerate(names)} for first in range(1, 33) for step in (0, 1, 32)
