@@ -17,7 +17,7 @@ from ..model import Node
 
 @dataclass(frozen=True, slots=True)
 class Largest:
-    """Maximum of several dims, kept as a list of dims that are not known to bound each other."""
+    """Maximum of several dims, kept as a list of those for which no other dim is a proved bound."""
 
     of: tuple[Dim, ...] = (ZERO,)
 

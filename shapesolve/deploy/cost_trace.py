@@ -201,7 +201,7 @@ class CostTracer:
         return BodyCost(work, instead=False)
 
     def _names(self, op: Op, prefix: str) -> frozenset[str]:
-        """Return symbols with a constant value while the node runs: those of the model's and the node's inputs."""
+        """Return symbols with a constant value while the node runs: symbols in the model's inputs and the node's inputs."""
         reads = (*op.inputs, *(self._known(n, prefix) for n in op.node.captures))
         return frozenset(self.analysis.symbols).union(*(k.free for k in reads if k is not None))
 

@@ -22,7 +22,7 @@ def enumerate_sizes(
     Args:
         model: An `Analysis`, or any model that `analyze` accepts.
         count: Number of sizes. The result is shorter if there are no more, or none were found within bounded work.
-        least: Minimum size of every name; 0 includes empty inputs.
+        least: Smallest allowed size of every name; 0 includes empty inputs.
         bind: Fixed sizes by name.
 
     Raises:
@@ -51,7 +51,7 @@ class InOrder:
     search backtracks.
 
     Args:
-        question: Model and fixed sizes.
+        question: Model, with the sizes that are fixed.
         least: Minimum size.
         low: Minimum size of each name.
         high: Maximum size of each name (default: unlimited).

@@ -184,8 +184,8 @@ class _Draws:
     def take(self, found: Iterator[dict[str, int]], count: int) -> None:
         """Generate inputs at sizes from `found`, until there are `count`.
 
-        Sizes at which the model computes an out-of-range index are replaced by others. If that does not end, they are
-        kept, because the runtime's error is more useful than no inputs.
+        Sizes that make the model compute an out-of-range index are replaced. If no others are found, they are kept: the
+        runtime's error is more useful than no inputs.
         """
         patience, failures = MAX_DRAWS + count, 0
         for at in found:
@@ -330,9 +330,7 @@ class _Filler:
             low, high = 0, 1
         else:
             self._guess(name, text)
-        if (
-            high < low
-        ):  # no value is valid, for example as an index into an empty table, so there may be no elements
+        if high < low:  # no value is valid, as for an index into an empty table: the input must be empty
             high = low
         info = np.iinfo(kind)
         low, high = max(low, info.min), min(high, info.max)
@@ -368,7 +366,7 @@ class _Filler:
         self.guesses[f"{use.node}: an index computed by the model may be out of range"] = None
 
     def note_stale(self, declared: Iterable[StaleShape]) -> None:
-        """Note the sizes at which the file's declared shapes are right."""
+        """Note the sizes for which the file's declared shapes are right."""
         for d in declared:
             text = f"only sizes with {text_of(d.cond)}, as the file declares for {d.sites[0].tensor}"
             self.guesses[f"{text}: onnxruntime may fail at others"] = None

@@ -284,13 +284,13 @@ class Repairs:
         return tuple(granted)
 
     def stated_behind(self, clash: Clash) -> tuple[int, ...]:
-        """Return the indices of the user's conditions that cause the failure, including sizes that determine a rank."""
+        """Return the indices of the given conditions that cause the failure, including sizes that determine a rank."""
         place = place_of(clash, self.lowered)
         return tuple([number for number, places in self._without_each.items() if place not in places])
 
     @cached_property
     def _without_each(self) -> dict[int, set[Place]]:
-        """Return, for each of the user's conditions, the failures that occur without it."""
+        """Return, for each given condition, the failures that occur without it."""
         request, symbols = self.request, self.lowered.symbols
         if len(request.bind) + len(request.assume) > MAX_STATED:
             return {}

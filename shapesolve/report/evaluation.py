@@ -94,15 +94,15 @@ def _broken_lines(analysis: Analysis, sizes: Mapping[str, int]) -> Iterator[Prin
             "   (run shapesolve check for the reason)",
         )
         return
-    found = list(broken_lines(analysis, sizes))
+    found = list(_condition_lines(analysis, sizes))
     if found:
         yield ()
         yield line(("error", "the model does not run at these sizes"))
         yield from found
 
 
-def broken_lines(analysis: Analysis, sizes: Mapping[str, int], most: int = MAX_NAMES) -> Iterator[Printed]:
-    """Return lines on broken conditions: each with at most this many of its failing nodes, then other requirements."""
+def _condition_lines(analysis: Analysis, sizes: Mapping[str, int]) -> Iterator[Printed]:
+    """Return lines on broken conditions: each with some of its failing nodes, then other requirements."""
     terms, found = told_terms(analysis, sizes), analysis._solved.violations_at(sizes)
     stated = [set(term.constraints) for term in terms]
     listed = {v for v in found if any(v.constraint in own for own in stated)}
@@ -111,10 +111,10 @@ def broken_lines(analysis: Analysis, sizes: Mapping[str, int], most: int = MAX_N
         weaker = {v for v in found if v not in listed and not _free(v).isdisjoint(term.symbols)}
         listed |= weaker
         fail = [v for v in found if v.constraint in own or v in weaker]
-        for v in fail[:most]:
+        for v in fail[:MAX_NAMES]:
             yield line(("dim", "  = "), v.place or v.message)
-        if len(fail) > most:
-            more = len(fail) - most
+        if len(fail) > MAX_NAMES:
+            more = len(fail) - MAX_NAMES
             yield line(("dim", "  = "), f"and {more} more nodes" if more > 1 else "and one more node")
     for v in found:
         if v not in listed:
