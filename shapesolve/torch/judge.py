@@ -14,8 +14,8 @@ from .declared import Declaration
 from .limits import MAX_SHOWN
 from .outcome import Restriction
 from .places import NOWHERE, Origins, Place, SourceFinding, SourceOrigin, read_trace, trace_of
-from .programs import GUARD, Guard
 from .refusal import first_line, own_words
+from .traced import GUARD, Guard
 
 _CODES = {"fixed": "SS601", "tied": "SS602", "restricted": "SS603", "range": "SS604"}
 
@@ -27,12 +27,12 @@ class Judge:
         self,
         declaration: Declaration,
         guards: Sequence[Guard],
-        program: Any,
+        graph: Any,
         origins: Origins,
         advice: Advice,
         refusal: Exception | None,
     ) -> None:
-        self.declaration, self.guards, self.program = declaration, guards, program
+        self.declaration, self.guards, self.graph = declaration, guards, graph
         self.origins, self.advice, self.refused = origins, advice, refusal is not None
         self.fallback = SourceOrigin(read_trace(own_words(refusal))) if refusal is not None else NOWHERE
 
@@ -41,7 +41,7 @@ class Judge:
         origin, nodes = self._origin(restriction)
         notes = [f"came out: {restriction.term.text}, {_needed_by(restriction, nodes)}"]
         notes += _refuted(restriction) if restriction.sizes else [f"not proved: {restriction.answer.reason}"]
-        cause = cause_of(restriction.term.cond, origin, self.program) if restriction.kind == "fixed" else None
+        cause = cause_of(restriction.term.cond, origin, self.graph) if restriction.kind == "fixed" else None
         if cause is not None and origin.place is not None:
             notes.append(f"it meets the declared size at {origin.place}: {origin.place.code}")
         return self._found(
@@ -55,20 +55,6 @@ class Judge:
             origin=cause or origin,
             verdict=restriction.tried.verdict,
         )
-
-    def ruled_out(self, restriction: Restriction) -> SourceFinding:
-        """The finding of a guard that rules out declared sizes, with whether the module runs there, if known."""
-        notes = [f"guard: {restriction.term.text}"]
-        title = f"torch.export's trace rules out sizes with {~restriction.term.cond}"
-        if restriction.tried.runs:
-            title += ", where the module runs"
-            same = ", and the exported graph gives the same" if restriction.tried.verdict == "tracer" else ""
-            notes.append(f"tried: at {sizes_text(restriction.sizes)} the module runs{same}")
-        else:
-            title += "; whether the module runs there was not found out"
-        help = self.advice.after("to export anyway, leave it to torch.export")
-        origin = self._origin(restriction)[0]
-        return self._found("SS610", title, restriction, notes, help=help, origin=origin, verdict="tracer")
 
     def unexplained(self, finding: SourceFinding) -> SourceFinding:
         """The finding of a failure at run time, with a declaration that avoids it."""
@@ -98,8 +84,7 @@ class Judge:
         undecided = not restriction.counterexample
         if (undecided or (restriction.kind == "range" and restriction.beyond)) and not refused:
             return "SS605"
-        promised = restriction.tried.verdict == "module" and all(r.hint == "DYNAMIC" for r in roots)
-        if all(r.hint for r in roots) and not promised and not (self.refused and restriction.kind == "fixed"):
+        if all(r.hint for r in roots) and not (self.refused and restriction.kind == "fixed"):
             return "SS606"
         return _CODES[restriction.kind]
 
@@ -107,15 +92,17 @@ class Judge:
         names, tried = " and ".join(f"`{n}`" for n in restriction.roots), restriction.tried
         many, at = len(restriction.roots) > 1, f"at {sizes_text(tried.sizes)}, which is declared"
         if tried.verdict == "module" and (tried.runs or not tried.exact):
-            return f"the module fails {at}"
+            there = dict(tried.failed.sizes) if tried.failed is not None else {}
+            sizes = {**dict(tried.sizes), **{n: there[n] for n in restriction.roots if n in there}}
+            return f"the module fails at {sizes_text(sizes.items())}, which is declared"
         if tried.verdict == "graph":
-            return f"the exported graph does not follow the module {at}"
+            return f"the exported file does not follow the module {at}"
         text = restriction.term.text
         only = f"only {text} runs" if tried.verdict == "module" else f"the export requires {text}"
         if not restriction.counterexample:
             return f"{only}, but the declaration of {names} might not imply it"
         if restriction.kind == "tied":
-            return f"{names} were not declared equal, and {only}"
+            return f"{names} were declared independent, but {only}"
         if restriction.kind == "range" and restriction.beyond and not (restriction.guarded and self.refused):
             return f"{names} {'have' if many else 'has'} no such limit declared, but {only}"
         if restriction.kind == "range":
@@ -123,16 +110,18 @@ class Judge:
         return f"{names} {'were' if many else 'was'} declared dynamic, but {only}"
 
     def _help(self, restriction: Restriction) -> str:
-        advice, kind = self.advice, restriction.kind
+        advice, kind, cond = self.advice, restriction.kind, str(restriction.term.cond)
+        if cond in advice.correction.left_out and not advice.kept:
+            way = f"dynamic_shapes cannot express this: lift it in the code, or make callers satisfy it (assume={[cond]})"
+            return advice.after(f"{way}, and declare") if advice.text else way
         if not advice.text:
             return advice.after("lift it in the code")
         if advice.kept:
             return advice.after(f"lift it in the code, or {advice.kept}")
-        speechless = str(restriction.term.cond) in advice.correction.left_out
-        if speechless or all(advice.correction.fits[n].hint for n in restriction.roots):
-            why = "dynamic_shapes cannot express this: " if speechless else ""
-            way = "lift it in the code, or leave it to torch.export and make callers satisfy it"
-            return advice.after(why + way)
+        if all(advice.correction.fits[n].hint for n in restriction.roots):
+            return advice.after(
+                "lift it in the code, or leave it to torch.export and make callers satisfy it"
+            )
         if kind == "fixed" and restriction.tried.verdict == "graph":
             return advice.after("rewrite the line, because its graph holds only for this size; or declare it")
         ways = {
@@ -171,25 +160,25 @@ def _refuted(restriction: Restriction) -> list[str]:
         runs = "; ".join(map(sizes_text, tried.runs[:MAX_SHOWN]))
         return [*notes, f"it runs at {runs}"] if runs else notes
     if tried.verdict == "graph":
-        return [f"{at}; the module runs there, and the exported graph fails or computes something else"]
+        return [f"{at}; the module runs there, and the exported file fails or computes something else"]
     return [f"{at}, but torch.export rules it out" if restriction.guarded else f"{at} and does not run"]
 
 
 # ---------------------------------------------------------------------- the line that wrote a number
 
 
-def cause_of(cond: Cond, failing: SourceOrigin, program: Any) -> SourceOrigin | None:
+def cause_of(cond: Cond, failing: SourceOrigin, module: Any) -> SourceOrigin | None:
     """Origin of the call that writes the only size that runs as a number, before the failing line.
 
         positions = torch.arange(10)             # the cause
         return x + self.table(positions)         # where a sequence of another length fails
 
-    None if the failing line has it itself, or no such call is found. `program` is the exported program.
+    None if the failing line has it itself, or no such call is found. `module` is the traced graph.
     """
     number = _only_size(cond)
-    if number is None or program is None or failing.place is None or _contains(failing.place, number):
+    if number is None or module is None or failing.place is None or _contains(failing.place, number):
         return None
-    for node in _upstream(failing.place, program):
+    for node in _upstream(failing.place, module):
         shape = tuple(getattr(node.meta.get("val"), "shape", ()))
         trace = trace_of(node)
         if number not in shape or _is_axis(node, number) or _splits(node, shape, number):
@@ -207,9 +196,9 @@ def _only_size(cond: Cond) -> int | None:
     return int(-cond.args[0].const // factor)
 
 
-def _upstream(place: Place, program: Any) -> Iterator[Any]:
+def _upstream(place: Place, module: Any) -> Iterator[Any]:
     """The calls that feed a line, nearest first, including its own."""
-    calls = [(n, trace_of(n)) for n in program.graph.nodes if n.op == "call_function"]
+    calls = [(n, trace_of(n)) for n in module.graph.nodes if n.op == "call_function"]
     at = (place.file, place.line)
     waiting = [n for n, trace in calls if trace and (trace[-1].file, trace[-1].line) == at]
     seen = set(waiting)

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import torch
 
-from ..expr import Cond, Dim, ge
+from ..expr import Cond, Dim
 from ..runs import difference
 from ..solve.sizes import SizeFinder
 from .declared import Declaration, ExportCall, combined
@@ -41,6 +41,7 @@ _FILLS: dict[str, str] = {
     "drawn": "values drawn from the example's",
     "fitted": "integers that follow the sizes",
     "ones": "integers of 1",
+    "zeros": "integers of 0",
 }
 
 State = Literal["runs", "fails", "unknown"]
@@ -123,6 +124,8 @@ class ModuleRuns:
         self.example = example_sizes(declaration)
         self._known: dict[SizeItems, Ran] = {}
         self._varied = 0  # runs with other data
+        self.by_values: tuple[tuple[str, Ran], tuple[str, Ran]] | None = None
+        """A failure with the example's own values at sizes at which the module runs with other values."""
         self._made, self._calls = 0, 0  # elements and operators of all runs so far
 
     @property
@@ -184,6 +187,8 @@ class ModuleRuns:
             with own_errors_raised():
                 ran = self._run(sizes, fill)
             if ran.state != "fails":
+                if ran.state == "runs" and len(failed) > 1 and self.by_values is None:
+                    self.by_values = (_FILLS["tiled"], failed[0]), (_FILLS[fill], ran)
                 return ran
             failed.append(ran)
         places = [r.origin.place for r in failed]  # values that do not fit may fail before the sizes do
@@ -339,9 +344,7 @@ def same(a: Any, b: Any) -> bool:
 
 def finder(declaration: Declaration, conds: Iterable[Cond] = ()) -> SizeFinder:
     """Finder of declared sizes that satisfy these conditions too."""
-    roots = declaration.roots.values()
-    declared = [c for root in roots for c in (*root.conditions(), ge(root.dim, 1))]
-    return SizeFinder([*declared, *conds], names=declaration.roots, floor=1)
+    return SizeFinder([*declaration.conditions, *conds], names=declaration.roots, floor=1)
 
 
 def probes(

@@ -9,31 +9,41 @@ from functools import cached_property, partial
 from importlib.util import find_spec
 from typing import Any
 
+import onnx
 import torch
+from torch.export.graph_signature import ConstantArgument
 
-from ..expr import Cond, Dim, all_of, ge
+from ..expr import Cond, Dim, all_of, ge, le
 from ..expr.sizes import sizes_text
+from ..lines import clipped
 from ..runs import Session
 from ..solve.contract.contract import text_of
-from .exporting import Written
-from .limits import COMPARED, MAX_BYTES, MAX_PROBES, MAX_SHOWN, MAX_TRIED
+from .exporting import Exported
+from .limits import COMPARED, MAX_BYTES, MAX_LINE, MAX_PROBES, MAX_SHOWN, MAX_TRIED
 from .outcome import Confirmed, Restriction, holds_at
-from .places import SourceFinding, SourceOrigin, Verdict
-from .programs import input_names
+from .places import NOWHERE, SourceFinding, SourceOrigin, Verdict
 from .refusal import first_line
 from .running import ModuleRuns, Ran, SizeItems, Sizes, finder, probes, same
 
-# ---------------------------------------------------------------------- the exported graph
+#: note on a file that agrees without the sizes that it declares inside
+BARE = (
+    "the exporter left the example's sizes on tensors inside the file, and onnxruntime relies on them; without them"
+    ' it agrees (tried): `model = program.model_proto; model.graph.ClearField("value_info")`'
+)
+
+# ---------------------------------------------------------------------- the exported file
 
 
 class FileRuns:
-    """A written model in onnxruntime, compared with the module.
+    """The file in onnxruntime, as users run it, compared with the module.
 
     A file that differs at the example cannot be compared at other sizes.
     """
 
-    def __init__(self, runs: ModuleRuns, file: Written) -> None:
-        self.runs, self.file = runs, file
+    def __init__(self, runs: ModuleRuns, export: Exported) -> None:
+        self.runs, self.export = runs, export
+        self.failures: dict[SizeItems, str] = {}
+        """Sizes at which it does not run -> onnxruntime's words."""
 
     def agrees(self, sizes: Sizes) -> bool | None:
         """True if the file gives the module's outputs at these sizes. None if unknown."""
@@ -46,11 +56,11 @@ class FileRuns:
     @cached_property
     def _session(self) -> Session | None:
         """Session of onnxruntime for the file. None without a file or onnxruntime, or if it refuses the file."""
-        proto = self.file.proto
+        proto = self.export.proto
         if proto is None or find_spec("onnxruntime") is None or proto.ByteSize() > MAX_BYTES:
             return None
         try:
-            return Session(proto)
+            return Session(proto, optimized=True)
         except RuntimeError:
             return None
 
@@ -58,15 +68,31 @@ class FileRuns:
         """True if the file gives the outputs of this run, False also if it fails. None if the run has no outputs."""
         if ran.state != "runs" or ran.outputs is None or self._session is None:
             return None
-        by_name = dict(zip(input_names(self.file.program), self.runs.in_order(ran.leaves)))
-        given = {name: by_name[name].contiguous() for name in self._session.inputs}
+        signature = self.export.program.graph_signature
+        given = _in_file(signature.input_specs, self.runs.in_order(ran.leaves))
+        wanted = _in_file(signature.output_specs, ran.outputs)
         try:
-            arrays = {name: value.numpy() for name, value in given.items()}
-            found = [torch.as_tensor(value) for value in self._session.run(arrays)]
-        except Exception:  # it does not run, or numpy lacks an element type
+            feeds = [torch.as_tensor(value).contiguous().numpy() for value in given]
+            arrays = self._session.run(dict(zip(self._session.inputs, feeds, strict=True)))
+            found = [torch.as_tensor(array) for array in arrays]
+        except Exception as error:  # it does not run, or numpy lacks an element type
+            self.failures[ran.sizes] = first_line(str(error))
             return False
-        wanted = [o for o in ran.outputs if isinstance(o, torch.Tensor)]
-        return len(found) == len(wanted) and all(map(same, wanted, found))
+        return len(found) == len(wanted) and all(map(same, map(torch.as_tensor, wanted), found))
+
+    def agrees_when_bare(self, ran: Ran) -> bool:
+        """True if the file without the sizes that it declares inside gives the outputs of this run."""
+        bare = onnx.ModelProto()
+        if self.export.proto is not None:
+            bare.CopyFrom(self.export.proto)
+        bare.graph.ClearField("value_info")
+        return FileRuns(self.runs, replace(self.export, proto=bare))._same(ran) is True
+
+
+def _in_file(specs: Sequence[Any], values: Sequence[Any]) -> list[Any]:
+    """The inputs or outputs of the module that its file has; it leaves out None and numbers."""
+    own = [spec for spec in specs if spec.kind.name in ("USER_INPUT", "USER_OUTPUT")]
+    return [v for spec, v in zip(own, values) if not isinstance(spec.arg, ConstantArgument)]
 
 
 # ---------------------------------------------------------------------- a condition
@@ -208,6 +234,18 @@ def bisected(runs_at: Callable[[int], bool | None], good: int, bad: int) -> tupl
     return good, bad
 
 
+def last_bound(runs: ModuleRuns, name: str, fails: int) -> Cond | None:
+    """Bound on one size, between the example and a size that fails; None if a run is undecided."""
+    good, dim = runs.example[name], runs.declaration.roots[name].dim
+
+    def runs_at(size: int) -> bool | None:
+        state = runs.at({name: size}).state
+        return None if state == "unknown" else state == "runs"
+
+    found = bisected(runs_at, good, fails) if runs_at(fails) is False else None
+    return None if found is None else le(dim, found[0]) if fails > good else ge(dim, found[0])
+
+
 # ---------------------------------------------------------------------- the declared sizes
 
 
@@ -219,8 +257,13 @@ def probed(runs: ModuleRuns, graph: FileRuns | None, conds: Sequence[Cond]) -> l
     lines = dict.fromkeys(r.origin.place for r in failed)
     findings = [_failing(runs, [r for r in failed if r.origin.place == line], ran) for line in lines]
     if not findings and graph is not None:
-        differing = (r for r in ran[:COMPARED] if graph.agrees(dict(r.sizes)) is False)
-        findings += [_differing(runs, r) for r in itertools.islice(differing, 1)]
+        differing = [r for r in ran[:COMPARED] if graph.agrees(dict(r.sizes)) is False]
+        blamed: set[str] = set()
+        for one in sorted(differing, key=lambda r: len(runs.changed(r))):
+            names = {n for n, _ in runs.changed(one)}
+            if not names & blamed:
+                findings.append(_differing(runs, graph, one))
+                blamed |= names
     return findings
 
 
@@ -236,11 +279,17 @@ def _failing(runs: ModuleRuns, failed: Sequence[Ran], ran: Sequence[Ran]) -> Sou
     return _found(runs, sizes, title, notes, origin=first.origin, verdict="module")
 
 
-def _differing(runs: ModuleRuns, ran: Ran) -> SourceFinding:
-    sizes = runs.changed(ran)
-    title = f"the exported graph does not compute what the module computes at {sizes_text(sizes)}"
-    why = "a size or a value became a number while the module was exported"
-    notes = [f"tried: both were run there on the same data; {why}"]
+def _differing(runs: ModuleRuns, graph: FileRuns, ran: Ran) -> SourceFinding:
+    sizes, words = runs.changed(ran), graph.failures.get(ran.sizes, "")
+    at = f"at {sizes_text(sizes)}"
+    title = f"the exported file fails {at}, where the module runs"
+    notes = [f"tried: onnxruntime runs it on the example, and {at} says: {clipped(words, MAX_LINE)}"]
+    if not words:
+        title = f"the exported file does not compute what the module computes {at}"
+        why = "a size or a value became a number while the module was exported"
+        notes = [f"tried: both were run there on the same data; {why}"]
+    if graph.agrees_when_bare(ran):
+        notes += [BARE]
     return _found(runs, sizes, title, notes, verdict="graph")
 
 
@@ -254,15 +303,15 @@ def _found(
 
 
 def by_data(
-    needed: str, origin: SourceOrigin, fails: tuple[str, Ran], runs: tuple[str, Ran]
+    fails: tuple[str, Ran], runs: tuple[str, Ran], needed: str = "", origin: SourceOrigin = NOWHERE
 ) -> SourceFinding:
     """Return the finding of a data-dependent size: the module fails with some data, and runs with other data."""
     (bad, failed), (good, _) = fails, runs
     sizes = sizes_text(failed.sizes)
-    notes = (
+    notes = [
         f"at {sizes} it fails with {bad}: {first_line(failed.words)}",
         f"at {sizes} it runs with {good}",
-        f"the exported graph: {needed}",
-    )
+    ]
+    notes += [f"the exported file: {needed}"] if needed else []
     title = "whether the module runs at declared sizes depends on the data"
-    return SourceFinding("SS614", title, notes=notes, origin=failed.origin or origin, verdict="module")
+    return SourceFinding("SS614", title, notes=tuple(notes), origin=failed.origin or origin, verdict="module")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import subprocess
@@ -23,6 +22,7 @@ from torch.export import Dim
 from torch_correct import ViewFromShape
 from torch_mistakes import HardCodedBatch, HardCodedLength, ShortPositionTable, SqueezeBatch, bench
 
+from shapesolve import analyze
 from shapesolve.cli.schema import schema
 from shapesolve.testing import assert_exports
 from shapesolve.torch import check
@@ -129,31 +129,15 @@ def test_a_declaration_that_does_not_fit_is_a_finding() -> None:
     assert "`dynamic_shapes`" in str(report)
 
 
-def test_programs_and_models_are_taken() -> None:
+def test_what_is_exported_already_is_checked_as_a_file() -> None:
     with quiet():
         program = torch.export.export(Nested(), X, dynamic_shapes=SHAPES)
         exported = torch.onnx.export(Nested(), X, dynamo=True, dynamic_shapes=SHAPES, verbose=False)
-    for given in (program, exported, torch.onnx.export(program, verbose=False)):
-        report = check(given)
-        (finding,) = report.errors
-        assert finding.code == "SS604"
-        assert "<= 16" in finding.term
-        assert finding.place is not None
-        assert Path(finding.place.file) == Path(__file__)
-    again = check(program, X, dynamic_shapes=SHAPES)
-    assert [f.term for f in again.errors] == ["seq <= 16"]
-
-
-def test_a_torchscript_export_has_scopes_in_its_names() -> None:
-    file = io.BytesIO()
-    with quiet():
-        torch.onnx.export(
-            Nested(), X, file, dynamo=False, input_names=["x"], dynamic_axes={"x": {0: "batch", 1: "seq"}}
-        )
-    report = check(file.getvalue())
-    (finding,) = [f for f in report.findings if f.term]
-    assert (finding.code, finding.term) == ("SS605", "seq <= 16")
-    assert "body" in finding.node
+    for given in (program, exported, exported.model_proto, "net.onnx"):
+        with pytest.raises(TypeError, match=r"shapesolve\.analyze"):
+            check(given)
+    analysis = analyze(exported)
+    assert any("<= 16" in term.text for term in analysis.contract.usual)
 
 
 class Factored(nn.Module):

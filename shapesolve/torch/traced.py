@@ -1,0 +1,178 @@
+"""Sizes of a traced module: its guards as conditions, PyTorch's symbols, the names in its file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import onnx
+from torch.export.graph_signature import ConstantArgument
+
+from ..expr import Cond, Dim, DimSyntaxError, parse_cond, parse_dim, symbol
+from ..propagate.constraint import Constraint
+from ..propagate.constraint import Origin as Rule
+from ..propagate.facts import Facts
+from ..propagate.log import ConstraintSet
+from ..solve.contract.build import find_contract
+from ..solve.contract.contract import Term
+from ..solve.simplify.domain import defined_where
+from .declared import Axis, Declaration
+from .exporting import Exported
+from .internals import input_shapes, is_number, symbols_of
+from .places import NOWHERE, SourceOrigin
+
+# ---------------------------------------------------------------------- guards
+
+#: begins the label of a guard's constraint, before its index
+GUARD = "guard:"
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """One guard: PyTorch's text, the condition on declared sizes (None: not expressible), and its origin."""
+
+    text: str
+    cond: Cond | None
+    origin: SourceOrigin = NOWHERE
+
+
+def find_guards(found: Exported, declaration: Declaration) -> tuple[Guard, ...]:
+    """The guards of a trace, in the order in which they were made."""
+    table = axis_symbols(found.env, declaration)
+    return tuple(_guard(text, origin, table) for text, origin in found.guards)
+
+
+def _guard(text: str, origin: SourceOrigin, table: Mapping[str, Dim]) -> Guard:
+    try:
+        cond: Cond | None = parse_cond(text, table)
+    except DimSyntaxError:
+        cond = None
+    if cond is not None and not cond.free <= {n for d in table.values() for n in d.free}:
+        cond = None
+    return Guard(text, cond, origin)
+
+
+def axis_symbols(env: Any, declaration: Declaration) -> dict[str, Dim]:
+    """PyTorch's symbols (``s27``) in terms of the declared sizes."""
+    if env is None:
+        return {}
+    sizes = {f"L{declaration.keys[a.leaf]}.size()[{a.index}]": a.size for a in declaration.axes}
+    table: dict[str, Dim] = {}
+    for name, source in symbols_of(env):
+        if source in sizes:
+            table.setdefault(name, sizes[source])
+    for axis, size in _traced_sizes(env, declaration):
+        _solve(str(size), axis.size, table)
+    return table
+
+
+def _traced_sizes(env: Any, declaration: Declaration) -> Iterator[tuple[Axis, Any]]:
+    """The declared axes with their sizes in the trace: numbers, or expressions of PyTorch."""
+    shapes = input_shapes(env)
+    for axis in declaration.axes:
+        shape = shapes.get(f"L{declaration.keys[axis.leaf]}", ())
+        if axis.index < len(shape):
+            yield axis, shape[axis.index]
+
+
+def _solve(text: str, size: Dim, table: dict[str, Dim]) -> None:
+    """Solves an axis for its symbol: `text` is PyTorch's size (``2*s16``), `size` the declared one."""
+    theirs = _parsed(text)
+    if theirs is None or len(theirs.free) != 1 or theirs.free <= table.keys():
+        return
+    (name,) = theirs.free
+    roots = sorted(size.free)
+    if theirs is symbol(name):
+        table[name] = size
+    elif len(roots) == 1 and size.subs({roots[0]: symbol(name)}) is theirs:
+        table[name] = symbol(roots[0])
+
+
+def equal_sizes(env: Any, declaration: Declaration) -> list[tuple[Dim, Dim | int]]:
+    """Declared sizes that are numbers, or equal to another, in a trace without a guard.
+
+    A symbol of PyTorch with a single value counts as a number.
+    """
+    first: dict[str, Dim] = {}
+    pairs: dict[tuple[Dim, Dim | int], None] = {}
+    for axis, size in _traced_sizes(env, declaration) if env is not None else ():
+        other = axis.example if is_number(size) else first.setdefault(str(size), axis.size)
+        if other is not axis.size:
+            pairs[axis.size, other] = None
+    return list(pairs)
+
+
+def guard_contract(guards: Sequence[Guard], roots: Sequence[str], rlimit: int) -> tuple[Term, ...]:
+    """The guards as irredundant conditions on declared sizes that are not 0."""
+    constraints = [
+        Constraint(cond, "requirement", Rule(f"{GUARD}{i}", "torch.export", g.text))
+        for i, g in enumerate(guards)
+        if g.cond is not None and not g.cond.is_true
+        for cond in (*defined_where(g.cond), g.cond)  # a guard that divides by 0 fails
+    ]
+    facts = Facts()
+    for name in roots:
+        facts.introduce(name)
+    for i, constraint in enumerate(constraints):
+        facts.assume(constraint.cond, i)
+    return tuple(find_contract(ConstraintSet(constraints), facts, map(symbol, roots), rlimit).usual)
+
+
+# ---------------------------------------------------------------------- names in the file
+
+
+def with_declared_names(proto: onnx.ModelProto, found: Exported, declaration: Declaration) -> onnx.ModelProto:
+    """The file with dims named as declared: itself if the exporter named them, a copy if sizes have names of PyTorch."""
+    table = axis_symbols(found.env, declaration)
+    texts = {dim.dim_param for dim in _dims(proto.graph)}
+    sizes = {text: size for text in texts if text and (size := _parsed(text)) is not None}
+    named = {text: size.subs(table) for text, size in sizes.items() if size.free & table.keys()}
+    changed = {text: size for text, size in named.items() if size is not sizes[text]}
+    if not changed:
+        return proto
+    model = onnx.ModelProto()
+    model.CopyFrom(proto)
+    for dim in _dims(model.graph):
+        size = changed.get(dim.dim_param)
+        if size is not None and size.value is not None:
+            dim.dim_value = size.value
+        elif size is not None:
+            dim.dim_param = str(size)
+    return model
+
+
+def lost_axes(found: Exported, declaration: Declaration) -> list[Axis]:
+    """The axes with a declared name that the file has as numbers, after torch.export refused the declaration."""
+    if found.refusal is None or found.proto is None:
+        return []
+    specs = found.program.graph_signature.input_specs
+    own = [s for s in specs if s.kind.name == "USER_INPUT"]
+    kept = [i for i, s in enumerate(own) if not isinstance(s.arg, ConstantArgument)]
+    inputs = dict(zip(kept, found.proto.graph.input, strict=True))
+    dims = {leaf: value.type.tensor_type.shape.dim for leaf, value in inputs.items()}
+    return [a for a in declaration.axes if a.leaf in dims and not dims[a.leaf][a.index].dim_param]
+
+
+def dim_names(model: onnx.ModelProto) -> frozenset[str]:
+    """The names of sizes in the dims of a model's inputs."""
+    dims = (dim for value in model.graph.input for dim in value.type.tensor_type.shape.dim)
+    sizes = (_parsed(dim.dim_param) for dim in dims if dim.dim_param)
+    return frozenset(name for size in sizes if size is not None for name in size.free)
+
+
+def _dims(graph: onnx.GraphProto) -> Iterator[Any]:
+    for values in (graph.input, graph.output, graph.value_info):
+        for value in values:
+            yield from value.type.tensor_type.shape.dim
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.type == onnx.AttributeProto.GRAPH:
+                yield from _dims(attribute.g)
+
+
+def _parsed(text: str) -> Dim | None:
+    try:
+        return parse_dim(text)
+    except DimSyntaxError:
+        return None
