@@ -18,9 +18,9 @@ from unittest.mock import patch
 
 import shapesolve
 from shapesolve.expr.plain import factors_paired
-from shapesolve.propagate.linear import infeasible
 from shapesolve.solve import cases, engine, search
 from shapesolve.solve.contract import attribute, build, conjunction
+from shapesolve.solve.facts.linear import infeasible
 from shapesolve.solve.simplify import forms, ranges, rules, simplifier, univariate
 
 from .corpus import ROOT, default_corpus, model_files

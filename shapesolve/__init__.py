@@ -45,9 +45,9 @@ if TYPE_CHECKING:
     from .lower import DEFAULT, InvalidNode, Op, Registry, Rule
     from .model import ModelError
     from .model.devices import devices
-    from .propagate.constraint import Constraint
     from .report.annotate import annotate
     from .solve.contract.contract import Contract, Term
+    from .solve.facts.constraint import Constraint
     from .solve.proof import Proved, Refuted, Unknown
 
     #: adds a rule for an operator to the default registry (decorator; see `Registry.register`)
@@ -69,7 +69,7 @@ _ROOMS = {
         ("Cond", "Dim", "DimSyntaxError", "Shape", "broadcast_shapes", "parse_cond", "parse_dim"), "expr"
     ),
     **dict.fromkeys(("InvalidNode", "Op", "Registry", "Rule"), "lower"),
-    "Constraint": "propagate.constraint",
+    "Constraint": "solve.facts.constraint",
     "ModelError": "model",
     "devices": "model.devices",
     "fix": "change.fix",

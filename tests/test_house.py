@@ -26,7 +26,7 @@ NO_LIMITS = {
     "solve/sizes.py DISTINCT": "sizes to start from",
     "solve/sizes.py LIKELY": "sizes to draw from",
 }
-#: files that are the table of limits of a room; that of `propagate` is the table of `solve`, too
+#: files that are the table of limits of a room; that of `solve` stands in `solve/facts`
 TABLES = ("limits.py", "budget.py")
 #: files outside of `operators` that name operators in texts, and why
 NAMING = {

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from ..expr.nearest import like_pattern, meant
 from ..lines import plain
-from ..propagate.constraint import ROLES
+from ..solve.facts.constraint import ROLES
 from .app import app
 from .console import (
     FOUND,
@@ -40,10 +40,10 @@ if TYPE_CHECKING:
 
     from ..analysis import Analysis
     from ..explain.derivation import Derivation
-    from ..propagate.constraint import Constraint
     from ..report.evaluation import Evaluate
     from ..report.json import Analyze, Contract
     from ..report.verdict import Prove
+    from ..solve.facts.constraint import Constraint
 
 
 Exact = Annotated[

@@ -27,7 +27,7 @@ from ..lower.reads import ENDS, NEW_SIZES, TARGET
 from ..lower.rule import Reading
 from ..model import Model, Node, read_model
 from ..model.saving import with_weights
-from ..propagate.constraint import Site
+from ..solve.facts.constraint import Site
 from .generalize_claim import Generalized, claimed
 from .generalize_fit import OPEN, Fitter, OpenNumber, Unknowns
 from .generalize_match import StoredOperand, array_of, match

@@ -16,7 +16,7 @@ from ..expr import Dim, parse_dim, symbol
 from ..expr.nearest import meant
 from ..expr.sizes import sizes_text
 from ..model import Model, ModelError
-from ..propagate.constraint import Site
+from ..solve.facts.constraint import Site
 from .limits import MAX_STORED
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from ..change.arithmetic import Arithmetic
 from ..change.draft import Draft, DraftNode, as_array
 from ..change.refused import Refused
 from ..expr import ONE, Dim
-from ..propagate.constraint import Site
+from ..solve.facts.constraint import Site
 from .limits import MAX_CANDIDATES
 
 

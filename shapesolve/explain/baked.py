@@ -20,8 +20,8 @@ from ..lazy import cached_property
 from ..lower.reason import BROADCAST, reason_id
 from ..lower.records import Entry
 from ..model import Node
-from ..propagate import budget
-from ..propagate.constraint import Site
+from ..solve.facts import budget
+from ..solve.facts.constraint import Site
 from .limits import HUGE, MAX_CONE, MAX_SIZE
 from .operands import IDLE, SiteTracer, input_sites, sites_of, size_at
 from .trace import Link

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from ..expr import ge
 from ..lower.records import Clash, Entry
-from ..propagate.constraint import Constraint, Site
-from ..propagate.facts import Facts
+from ..solve.facts.constraint import Constraint, Site
+from ..solve.facts.facts import Facts
 from .failure import first_failure
 from .finding import Conflict, Finding, Step
 from .limits import MAX_CONFLICTS, MAX_SHOWN_STEPS
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
 
 from ..expr import Cond
-from ..propagate import budget
-from ..propagate.log import Stated, need
 from ..solve.engine import Engine
+from ..solve.facts import budget
+from ..solve.facts.log import Stated, need
 
 
 def minimal_cores(

@@ -14,8 +14,8 @@ from ..expr.traverse import atoms_of
 from ..lower import Registry
 from ..lower.standard import stops_loading
 from ..model import Node
-from ..propagate.constraint import Constraint
 from ..solve.contract.contract import heading
+from ..solve.facts.constraint import Constraint
 from ..solve.groups import members, text_of
 from ..solve.simplify import Simplifier
 from . import declared, restriction, specialised

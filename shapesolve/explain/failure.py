@@ -12,7 +12,7 @@ from ..lower.records import Clash, Entry
 from ..lower.shared_memory import in_execution_order
 from ..lower.types import Tensor
 from ..model import Node
-from ..propagate.constraint import Site
+from ..solve.facts.constraint import Site
 from ..solve.sizes import LIKELY
 from .finding import Finding, Operand
 from .limits import MAX_SHORT

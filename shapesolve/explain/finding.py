@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from ..propagate.constraint import Constraint
+from ..solve.facts.constraint import Constraint
 
 if TYPE_CHECKING:
     from .repair import Repair

@@ -10,7 +10,7 @@ from ..expr import Cond, Dim
 from ..lazy import cached_property
 from ..lower.records import Entry, Open
 from ..model import Node
-from ..propagate.constraint import Site
+from ..solve.facts.constraint import Site
 from .limits import MAX_LINKS, MAX_LISTED, MAX_NUMBERS
 from .trace import Link, Tracer
 

@@ -25,10 +25,10 @@ from ..lower.records import Clash, Entry
 from ..lower.request import OtherShape, Watch
 from ..lower.state import LoweringState
 from ..model import Node
-from ..propagate.constraint import Constraint
-from ..propagate.facts import Facts
 from ..solve.accepted import find_accepted
 from ..solve.bindings import listed_sizes
+from ..solve.facts.constraint import Constraint
+from ..solve.facts.facts import Facts
 from ..solve.sizes import SizeFinder
 from .edits import Edit, edits
 from .limits import MAX_EXAMPLES, MAX_FOR_LIMITS, MAX_LISTED, MAX_LOWERED, MAX_STATED

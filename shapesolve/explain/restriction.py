@@ -16,7 +16,7 @@ from ..expr import Cond, ge
 from ..expr.plain import kind_of
 from ..expr.sizes import sizes_text
 from ..lower.records import Entry
-from ..propagate.constraint import Site
+from ..solve.facts.constraint import Site
 from .baked import Baked, Stored, numbers_of
 from .failure import Failure, expectation, sides, stored_side, stored_text
 from .finding import Finding

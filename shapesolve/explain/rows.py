@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..lazy import cached_property
 from ..lower.records import Entry
-from ..propagate.constraint import Site
+from ..solve.facts.constraint import Site
 from ..solve.simplify import Simplifier
 from .failure import given_shape
 from .finding import Operand

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..expr import Cond, ge
 from ..expr.sizes import sizes_text
-from ..propagate import budget
 from ..solve.check import Checker
+from ..solve.facts import budget
 from ..solve.moves import around, nearer
 from ..solve.sizes import SizeFinder
 from .limits import MAX_SAMPLES, MAX_SIZE

@@ -18,9 +18,9 @@ from ..lower.lowered import Lowered
 from ..lower.request import Request
 from ..lower.statements import TRUTH
 from ..lower.types import Tensor
-from ..propagate.log import ConstraintSet
 from ..solve.bindings import Bindings, find_bindings
 from ..solve.engine import Engine
+from ..solve.facts.log import ConstraintSet
 from ..solve.search import Effort
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from ..expr.sizes import sizes_text
 from ..lower.fixpoint import lower_model
 from ..lower.request import Request, Watch
 from ..model import TensorType
-from ..propagate import budget
+from ..solve.facts import budget
 from .claim import resolve_references
 from .finding import Finding
 from .solved import Solved

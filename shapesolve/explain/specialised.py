@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..expr import Dim, eq, symbol
 from ..lower.records import Entry
-from ..propagate.constraint import Constraint
-from ..propagate.log import need
+from ..solve.facts.constraint import Constraint
+from ..solve.facts.log import need
 from .baked import Baked, Stored
 from .failure import Failure, stored_text
 from .finding import Finding, Operand

@@ -13,17 +13,17 @@ from ..expr.sizes import sizes_text
 from ..lazy import cached_property
 from ..lower.request import size_of
 from ..lower.types import Tensor
-from ..propagate.log import need
 from ..solve.check import Broken, Checker
 from ..solve.engine import Engine
+from ..solve.facts.log import need
 from .finding import Violation
 
 if TYPE_CHECKING:
     from ..lower.lowered import Lowered
     from ..lower.request import Request
-    from ..propagate.constraint import Constraint
     from ..solve.accepted import Accepted
     from ..solve.contract.contract import Contract, Term
+    from ..solve.facts.constraint import Constraint
     from .finding import Conflict
     from .given import GivenSizes
     from .solved import Solved

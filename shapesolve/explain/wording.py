@@ -12,7 +12,7 @@ from ..lower.reason import BROADCAST, ELEMENTS, detail_of, fault_of, reason_id
 from ..lower.records import Entry
 from ..lower.types import Tensor
 from ..model import Node
-from ..propagate.constraint import Constraint, Origin, Site
+from ..solve.facts.constraint import Constraint, Origin, Site
 from .finding import Operand, Step
 from .limits import MAX_EXAMPLES, MAX_LISTED, MAX_NUMBERS, MAX_QUOTED
 from .operands import held_text, holding_text, input_sites, sites_of, size_at

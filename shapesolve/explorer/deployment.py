@@ -14,7 +14,7 @@ from ..deploy.sizes import NoSizes, Sizes
 from ..explain.limits import MAX_LINES
 from ..expr import ge, symbol
 from ..expr.cond import has_value
-from ..propagate.budget import MAX_CHEAP_ASKED
+from ..solve.facts.budget import MAX_CHEAP_ASKED
 from ..solve.search import Contradiction, find_model
 from ..solve.sizes import distinct
 from .expressions import Expressions

@@ -18,8 +18,8 @@ from ..expr import Cond, Dim, Shape, all_of, implies, symbol
 from ..lower.types import Tensor
 from ..model import ModelError
 from ..model.constant import Constant
-from ..propagate.log import need
 from ..solve.contract.contract import heading
+from ..solve.facts.log import need
 from .deployment import deployment_data, sample_sizes
 from .expressions import Expressions
 from .limits import ALIKE, MAX_ELEMENTS, MAX_TEXT

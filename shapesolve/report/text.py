@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from ..analysis import Analysis
     from ..explain.finding import Finding
     from ..expr import Cond, Shape
-    from ..propagate.constraint import Constraint
     from ..solve.contract.contract import Contract, Term
+    from ..solve.facts.constraint import Constraint
     from .gate import Sifted
 
 #: width of the label column, without and with the gap after it

@@ -15,9 +15,9 @@ from typing import Any
 
 from ..expr import Dim, Shape
 from ..expr.sizes import sizes_text
-from ..propagate import budget
 from ..solve.contract.contract import Contract
 from ..solve.engine import Engine, limited
+from ..solve.facts import budget
 from ..solve.sizes import SizeFinder
 from .constraints import ConstraintSystem
 from .local import Definition

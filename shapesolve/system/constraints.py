@@ -14,8 +14,8 @@ from ..expr import Cond
 from ..lines import clipped, visible
 from ..lower.types import Known
 from ..model import Model
-from ..propagate.constraint import ROLES, Constraint, Role
-from ..propagate.log import ConstraintSet
+from ..solve.facts.constraint import ROLES, Constraint, Role
+from ..solve.facts.log import ConstraintSet
 from .content import Content
 from .limits import MAX_ROWS, MAX_TEXT
 from .local import Analysed, Definition, LocalWalk

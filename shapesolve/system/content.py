@@ -9,7 +9,7 @@ from ..expr.limits import MAX_DIM_SIZE
 from ..lazy import cached_property
 from ..lower.lowered import stated_sites
 from ..lower.records import Entry
-from ..propagate.constraint import Constraint, Origin, Sides, Site
+from ..solve.facts.constraint import Constraint, Origin, Sides, Site
 from .local import Definition, LocalWalk
 
 Row = Entry | Definition

@@ -23,10 +23,10 @@ from ..lower.types import Known, Tensor
 from ..lower.values import INT_TYPES, Value
 from ..lower.walk import Call, Walk
 from ..model import Graph, Model, Node
-from ..propagate.facts import Facts
+from ..solve.facts.facts import Facts
 
 if TYPE_CHECKING:
-    from ..propagate.constraint import Role
+    from ..solve.facts.constraint import Role
 
 #: elements of these types may be sizes, axes or conditions: rules read them one by one
 _READ = INT_TYPES | {TensorProto.BOOL}

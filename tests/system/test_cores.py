@@ -11,8 +11,8 @@ import z3
 import shapesolve
 from shapesolve.expr import Cond, parse_cond
 from shapesolve.expr.z3_bridge import Z3Terms
-from shapesolve.propagate.constraint import Constraint
 from shapesolve.solve.engine import Engine
+from shapesolve.solve.facts.constraint import Constraint
 
 from ..report.broken import CASES
 from .test_constraints import model

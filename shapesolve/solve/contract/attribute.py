@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ...expr import Cond, eq
 from ...expr.closures import Compiler, Test
-from ...propagate import budget
 from ..cone_of_influence import by_symbol, reached
+from ..facts import budget
 from ..search import Contradiction, Model, find_model
 
 

@@ -20,12 +20,12 @@ from typing import Any
 from ...expr import FALSE, Cond, Dim, ge
 from ...expr.plain import KINDS, is_plain, kind_of
 from ...expr.printing import Writer
-from ...propagate import budget
-from ...propagate.facts import Facts
-from ...propagate.log import ConstraintSet, Stated, all_rows, need
-from ...propagate.residual import divisors, equalities, intervals, waiting
 from ..accepted import Accepted, find_accepted
 from ..engine import Engine
+from ..facts import budget
+from ..facts.facts import Facts
+from ..facts.log import ConstraintSet, Stated, all_rows, need
+from ..facts.residual import divisors, equalities, intervals, waiting
 from ..groups import by_groups
 from ..search import Contradiction, Effort, learned
 from .attribute import needed_by

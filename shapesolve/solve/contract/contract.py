@@ -12,8 +12,8 @@ from ...arguments import checked
 from ...expr import Cond, Dim, parse_cond, parse_dim
 from ...expr.plain import Kind, kind_of, sides_of
 from ...lazy import cached_property
-from ...propagate.constraint import Constraint, Role
-from ...propagate.log import ConstraintSet
+from ..facts.constraint import Constraint, Role
+from ..facts.log import ConstraintSet
 from .usual import NO_SCOPE, Scope
 
 

@@ -13,10 +13,10 @@ from ...expr import Cond, Dim, eq, ge, ite, le, ne, of_atom, symbol
 from ...expr.atom import Atom
 from ...expr.rewrite import Rewriter
 from ...expr.traverse import atoms_of
-from ...propagate import budget
-from ...propagate.facts import Facts
 from ..cone_of_influence import by_symbol, reached
 from ..engine import Engine
+from ..facts import budget
+from ..facts.facts import Facts
 from ..periods import Regular
 from ..search import Contradiction, learned
 from ..tables import Inexact, Sizes, Table

@@ -28,8 +28,8 @@ from ...expr import (
 from ...expr.canonical import common_factor, without
 from ...expr.plain import factors_paired, is_plain
 from ...expr.traverse import atoms_of
-from ...propagate import budget
 from ..engine import Engine
+from ..facts import budget
 from .cost import cost, is_small
 from .domain import Domain, defined_where
 from .ranges import separated

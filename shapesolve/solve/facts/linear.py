@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from math import gcd
 
-from ..expr import Cond, Dim
-from ..expr.bounds import Interval
-from ..expr.core import make_dim
-from ..expr.structure import Monomial, Terms
+from ...expr import Cond, Dim
+from ...expr.bounds import Interval
+from ...expr.core import make_dim
+from ...expr.structure import Monomial, Terms
 from . import budget
 
 

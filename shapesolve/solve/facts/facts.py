@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from math import gcd
 
-from ..expr import (
+from ...expr import (
     Atom,
     Cond,
     Dim,
@@ -27,11 +27,11 @@ from ..expr import (
     rebuild,
     solve_for_symbol,
 )
-from ..expr.bounds import Interval, KnownIntervals, Memo, bounds
-from ..expr.canonical import multiple_in
-from ..expr.core import apply
-from ..expr.limits import MAX_DEPTH, MAX_ELEM_SIZE
-from ..expr.traverse import atoms_of, nesting, outgrows
+from ...expr.bounds import Interval, KnownIntervals, Memo, bounds
+from ...expr.canonical import multiple_in
+from ...expr.core import apply
+from ...expr.limits import MAX_DEPTH, MAX_ELEM_SIZE
+from ...expr.traverse import atoms_of, nesting, outgrows
 from . import budget
 
 Causes = frozenset[int]

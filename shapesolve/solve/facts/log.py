@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, overload
 
-from ..expr import Cond, implies
+from ...expr import Cond, implies
 
 if TYPE_CHECKING:
     from .constraint import Constraint, Role

@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from ..expr import TRUE, Cond, Dim, eq, implies
-from ..expr.traverse import atoms_of
+from ...expr import TRUE, Cond, Dim, eq, implies
+from ...expr.traverse import atoms_of
 
 #: kinds of constraints: an output dim's definition; a need of a node at run time; the size of an input or of a stored tensor;
 #: the model's declaration of a computed tensor; an assumption that was made; a condition that the user gave

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-from ..expr import Cond, Dim, constant, divides, eq, ge, le
+from ...expr import Cond, Dim, constant, divides, eq, ge, le
 from .facts import Causes, Facts
 from .log import Stated, all_rows, need
 
