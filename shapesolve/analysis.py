@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     import networkx as nx
     import onnx
 
+    from .constraints.audit import Audit
+    from .constraints.constraints import ConstraintSystem
     from .explain.derivation import Derivation
     from .explain.finding import Conflict, Finding, Violation
     from .explain.judge import Bounds, Divisor
@@ -36,8 +38,6 @@ if TYPE_CHECKING:
     from .solve.contract.contract import Contract
     from .solve.equality import Equalities
     from .solve.proof import Proof
-    from .system.audit import Audit
-    from .system.constraints import ConstraintSystem
 
 #: Z3 work per query of an audit, which covers a whole model
 AUDIT_RLIMIT = 3 * DEFAULT_RLIMIT
@@ -251,7 +251,7 @@ class Analysis:
             seed: Seed for the random choices.
             rlimit: Limit on Z3's work per query.
         """
-        from .system.audit import Auditor, some_sizes
+        from .constraints.audit import Auditor, some_sizes
 
         given = (
             [*sizes] if sizes is not None else some_sizes(self.contract, self.symbols, self._solved.rlimit)

@@ -41,13 +41,13 @@ ALLOWED: dict[str, set[str]] = {
     "lower": {"arguments", "expr", "model", "solve.facts"},
     "operators": {"expr", "model", "lower", "solve.facts"},
     "solve": {"arguments", "expr"},
-    "system": {"expr", "model", "lower", "solve", "collection", "lines"},
-    "explain": CORE | {"system", "runs"},
+    "constraints": {"expr", "model", "lower", "solve", "collection", "lines"},
+    "explain": CORE | {"constraints", "runs"},
     "collection": set(),
     "lines": set(),
-    "analysis": CORE | {"arguments", "explain", "collection", "system"},
+    "analysis": CORE | {"arguments", "explain", "collection", "constraints"},
     "report": CORE | {"explain", "analysis", "change", "deploy", "lines", "settings"},
-    "explorer": CORE | {"explain", "analysis", "deploy", "lines", "report", "system"},
+    "explorer": CORE | {"explain", "analysis", "deploy", "lines", "report", "constraints"},
     "change": CORE | {"arguments", "explain", "analysis", "collection", "lines", "runs"},
     "dynamic": CORE | {"arguments", "explain", "analysis", "change", "collection", "deploy", "runs"},
     "deploy": CORE | {"arguments", "analysis"},
@@ -235,7 +235,7 @@ GOES_ON = {"dynamic/free_state.py", "explain/given.py", "explain/repair.py"}
 def test_what_was_lowered_is_read_through_lowered() -> None:
     for file in PACKAGE.rglob("*.py"):
         name = file.relative_to(PACKAGE).as_posix()
-        if name.partition("/")[0] not in ("lower", "operators", "system") and name not in GOES_ON:
+        if name.partition("/")[0] not in ("lower", "operators", "constraints") and name not in GOES_ON:
             assert "walk.state" not in file.read_text("utf-8"), name
 
 

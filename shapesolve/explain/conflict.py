@@ -28,9 +28,9 @@ from .wording import (
 )
 
 if TYPE_CHECKING:
+    from ..constraints.cores import Cores
     from ..lower.lowered import Lowered
     from ..lower.request import Request
-    from ..system.cores import Cores
 
 
 from ..expr import Cond

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from ..constraints.local import Definition
 from ..expr import Dim
 from ..lower.types import Tensor
-from ..system.local import Definition
 from .limits import MAX_NUMBERS
 
 if TYPE_CHECKING:
+    from ..constraints.constraints import ConstraintSystem
     from ..lower.lowered import Lowered
-    from ..system.constraints import ConstraintSystem
 
 
 class GivenSizes:

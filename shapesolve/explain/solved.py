@@ -24,6 +24,8 @@ from ..solve.facts.log import ConstraintSet
 from ..solve.search import Effort
 
 if TYPE_CHECKING:
+    from ..constraints.constraints import ConstraintSystem
+    from ..constraints.cores import Cores
     from ..model import Model
     from ..solve.accepted import Accepted
     from ..solve.ambiguity import Ambiguity, StaleShape
@@ -34,8 +36,6 @@ if TYPE_CHECKING:
     from ..solve.roles import Roles
     from ..solve.simplify import Readable
     from ..solve.sizes import SizeFinder
-    from ..system.constraints import ConstraintSystem
-    from ..system.cores import Cores
     from .finding import Conflict, Violation
     from .given import GivenSizes
     from .violation import InputChecker
@@ -84,8 +84,8 @@ class Solved:
     @cached_property
     def constraints(self) -> ConstraintSystem:
         """The constraint system, built at first use. It has definitions, requirements, input sizes and assumptions."""
-        from ..system.constraints import constraint_system
-        from ..system.local import Analysed
+        from ..constraints.constraints import constraint_system
+        from ..constraints.local import Analysed
 
         analysed = Analysed(self.walk, self.shapes, self.values, frozenset(self.symbols))
         return constraint_system(self.model, self.inputs, analysed)
@@ -93,7 +93,7 @@ class Solved:
     @cached_property
     def cores(self) -> Cores:
         """Finder of unsat cores for conflicts and contract terms."""
-        from ..system.cores import Cores
+        from ..constraints.cores import Cores
 
         return Cores(self.constraints, self.rlimit)
 

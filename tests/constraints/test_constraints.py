@@ -11,8 +11,8 @@ import pytest
 from onnx import numpy_helper, parser
 
 import shapesolve
-from shapesolve.system.constraints import ConstraintSystem
-from shapesolve.system.local import Definition
+from shapesolve.constraints.constraints import ConstraintSystem
+from shapesolve.constraints.local import Definition
 
 ROOT = Path(__file__).parents[2]
 BUNDLED = sorted(
@@ -111,7 +111,7 @@ def test_an_analysis_does_not_make_it(monkeypatch):
     def fail(model, analysed):
         raise AssertionError("made")
 
-    monkeypatch.setattr("shapesolve.system.constraints.LocalWalk", fail)
+    monkeypatch.setattr("shapesolve.constraints.constraints.LocalWalk", fail)
     a = shapesolve.analyze(ROOT / "examples" / "attention.onnx")
     assert a.contract is not None
     assert a.conflicts == ()

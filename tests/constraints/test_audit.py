@@ -13,8 +13,8 @@ import pytest
 import z3
 
 import shapesolve
+from shapesolve.constraints.local import Definition
 from shapesolve.expr import symbol
-from shapesolve.system.local import Definition
 
 from .test_constraints import model
 
