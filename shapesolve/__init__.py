@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .analysis import Analysis, analyze
+    from .causes.finding import Conflict, Finding, Violation
     from .change.diff import diff
     from .change.fix import fix
     from .change.refused import Refused
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from .deploy.cost import Cost, cost
     from .dynamic.free_model import free
     from .dynamic.generalize_model import generalize
-    from .explain.finding import Conflict, Finding, Violation
     from .expr import (
         Cond,
         Dim,
@@ -60,7 +60,7 @@ __version__ = "0.1.0"
 #: name -> package or module that defines it
 _ROOMS = {
     **dict.fromkeys(("Analysis", "analyze"), "analysis"),
-    **dict.fromkeys(("Conflict", "Finding", "Violation"), "explain.finding"),
+    **dict.fromkeys(("Conflict", "Finding", "Violation"), "causes.finding"),
     **dict.fromkeys(("Contract", "Term"), "solve.contract.contract"),
     **dict.fromkeys(("Proved", "Refuted", "Unknown"), "solve.proof"),
     "annotate": "report.annotate",

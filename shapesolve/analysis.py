@@ -8,10 +8,10 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
+from .answers.solved import Solved, item_size
+from .answers.solving import solve_model
 from .arguments import checked
 from .collection import CollectionPaused
-from .explain.solved import Solved, item_size
-from .explain.solving import solve_model
 from .expr import Cond, Dim, Shape
 from .lazy import cached_property
 from .lower import Registry
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     import networkx as nx
     import onnx
 
+    from .answers.derivation import Derivation
+    from .answers.judge import Bounds, Divisor
+    from .answers.violation import TensorSizes
+    from .causes.finding import Conflict, Finding, Violation
     from .constraints.audit import Audit
     from .constraints.constraints import ConstraintSystem
-    from .explain.derivation import Derivation
-    from .explain.finding import Conflict, Finding, Violation
-    from .explain.judge import Bounds, Divisor
-    from .explain.violation import TensorSizes
     from .lower.types import Known
     from .lower.values import Value
     from .model import Model
@@ -120,7 +120,7 @@ def analysis_of(model: Model, request: Request, watch: Watch | None = None) -> A
     free = solved.again(bind={}, assume=())
     if free.contract.impossible:
         return Analysis(free)
-    from .explain.outside import find_outside
+    from .answers.outside import find_outside
 
     rejected = find_outside(free, solved)
     return Analysis(Solved(free.lowered, request, rejected_request=rejected) if rejected else solved)
@@ -263,7 +263,7 @@ class Analysis:
     @cached_property
     def findings(self) -> Sequence[Finding]:
         """All findings, errors first, with stable codes."""
-        from .explain.diagnose import diagnose
+        from .findings.diagnose import diagnose
 
         return diagnose(self._solved)
 
@@ -282,21 +282,21 @@ class Analysis:
 
         Raises `ValueError` for an unknown name, `KeyError` for an unknown tensor, `IndexError` for an invalid axis.
         """
-        from .explain.judge import judge
+        from .answers.judge import judge
 
         return judge(self._solved, claim)
 
     @checked
     def equal(self, a: str | Dim, b: str | Dim) -> Proof:
         """Prove or refute that two dims are equal, as `prove` does."""
-        from .explain.judge import judge
+        from .answers.judge import judge
 
         return judge(self._solved, (self.dim(a), self.dim(b)))
 
     @checked
     def dim(self, text: str | Dim) -> Dim:
         """Parse a dim over dim names and tensor dims (``"Z[1] + seq"``)."""
-        from .explain.claim import read_dim
+        from .answers.claim import read_dim
 
         return read_dim(text, self._solved.lowered)
 
@@ -306,14 +306,14 @@ class Analysis:
 
         The bounds' `assumptions` list the assumptions they need (from the `broadcast` mode or a default).
         """
-        from .explain.judge import bounds_of
+        from .answers.judge import bounds_of
 
         return bounds_of(self._solved, text)
 
     @checked
     def divisor(self, text: str | Dim) -> Divisor:
         """Return the largest number that divides a dim for all accepted inputs; 0 if the dim is always 0."""
-        from .explain.judge import divisor_of
+        from .answers.judge import divisor_of
 
         return divisor_of(self._solved, text)
 
@@ -341,7 +341,7 @@ class Analysis:
         if form not in ("exact", "simple"):
             raise ValueError(f'form must be "exact" or "simple", got {form!r}')
         if tensor not in self.shapes:
-            from .explain.claim import no_tensor
+            from .answers.claim import no_tensor
 
             known = tensor in self.dtypes
             raise KeyError(
@@ -356,7 +356,7 @@ class Analysis:
         At rejected sizes, it has the tensors computed before the run stops, and `violations` has the reasons. Raises
         `ValueError` for an unknown name or an invalid size.
         """
-        from .explain.violation import tensor_sizes
+        from .answers.violation import tensor_sizes
 
         return tensor_sizes(self._solved, sizes_of(bindings))
 
@@ -377,7 +377,7 @@ class Analysis:
     @checked
     def verify(self, inputs: Mapping[str, Any]) -> Any:
         """Run the model with onnxruntime and compare every tensor's shape with the prediction."""
-        from .explain.runtime import verify
+        from .answers.runtime import verify
 
         return verify(self._solved, inputs)
 
@@ -385,14 +385,14 @@ class Analysis:
         self, inputs: Mapping[str, Any], outputs: Mapping[str, Any] | Sequence[Any]
     ) -> dict[str, tuple[tuple[str, int, int | None], ...]]:
         """Return rows ``(expression, true size, computed size)`` per output dim, with sizes from a run's arrays."""
-        from .explain.runtime import compare
+        from .answers.runtime import compare
 
         return compare(self._solved, inputs, outputs)
 
     @checked
     def explain(self, tensor: str, axis: int | None = None, depth: int | None = None) -> Derivation:
         """Derive a tensor's shape: one `axis`, or all. With `depth`, return only the last `depth` nodes."""
-        from .explain.derivation import explain
+        from .answers.derivation import explain
 
         return explain(self._solved.lowered, tensor, axis, depth)
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from .analysis import Analysis, analyze
-from .explain.runtime import compare
+from .answers.runtime import compare
 from .expr import Dim, Shape
 from .lower.types import Known, Tensor
 from .model import Node

@@ -27,7 +27,7 @@ import onnx
 
 from .analysis import Analysis, analyze
 from .builder import BasicShapeBuilder as BasicShapeBuilder
-from .explain.declared import contradictions
+from .findings.declared import contradictions
 from .model import ModelError
 from .model.saving import save, with_weights
 from .report.annotate import annotated

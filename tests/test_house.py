@@ -41,7 +41,7 @@ NAMING = {
     "dynamic/free_mending.py": "writes shape arithmetic",
     "dynamic/generalize_tables.py": "writes tables",
     "dynamic/generalize_program.py": "runs the shape arithmetic that it writes",
-    "explain/edits.py": "writes a Transpose or an Unsqueeze more",
+    "causes/edits.py": "writes a Transpose or an Unsqueeze more",
     "expr/grammar.py": "functions of a language of that name",
     "lower/__init__.py": "a class of that name",
     "report/layouts.py": "a class of that name",

@@ -21,7 +21,9 @@ EVERYTHING = CORE | {
     "arguments",
     "lines",
     "settings",
-    "explain",
+    "causes",
+    "answers",
+    "findings",
     "analysis",
     "explorer",
     "report",
@@ -42,14 +44,17 @@ ALLOWED: dict[str, set[str]] = {
     "operators": {"expr", "model", "lower", "solve.facts"},
     "solve": {"arguments", "expr"},
     "constraints": {"expr", "model", "lower", "solve", "collection", "lines"},
-    "explain": CORE | {"constraints", "runs"},
+    "causes": CORE | {"constraints"},
+    "answers": CORE | {"causes", "constraints", "runs"},
+    "findings": CORE | {"answers", "causes"},
     "collection": set(),
     "lines": set(),
-    "analysis": CORE | {"arguments", "explain", "collection", "constraints"},
-    "report": CORE | {"explain", "analysis", "change", "deploy", "lines", "settings"},
-    "explorer": CORE | {"explain", "analysis", "deploy", "lines", "report", "constraints"},
-    "change": CORE | {"arguments", "explain", "analysis", "collection", "lines", "runs"},
-    "dynamic": CORE | {"arguments", "explain", "analysis", "change", "collection", "deploy", "runs"},
+    "analysis": CORE | {"answers", "arguments", "causes", "collection", "constraints", "findings"},
+    "report": CORE | {"answers", "causes", "findings", "analysis", "change", "deploy", "lines", "settings"},
+    "explorer": CORE | {"answers", "causes", "analysis", "deploy", "lines", "report", "constraints"},
+    "change": CORE | {"answers", "arguments", "causes", "analysis", "collection", "lines", "runs"},
+    "dynamic": CORE
+    | {"answers", "arguments", "causes", "analysis", "change", "collection", "deploy", "runs"},
     "deploy": CORE | {"arguments", "analysis"},
     "builder": EVERYTHING,
     "compat": EVERYTHING | {"builder"},
@@ -164,7 +169,7 @@ def test_imports_point_one_way() -> None:
         ("shapesolve.solve.z3", "from shapesolve.model import Node", False),
         ("shapesolve.analysis", "from shapesolve.solve import proof", True),
         ("shapesolve.analysis", "from shapesolve.report import text", False),
-        ("shapesolve.explain.judge", "from shapesolve.analysis import Analysis", False),
+        ("shapesolve.answers.judge", "from shapesolve.analysis import Analysis", False),
         ("shapesolve.report.text", "from shapesolve.analysis import Analysis", True),
         ("shapesolve.report.text", "from shapesolve.cli import main", False),
         ("shapesolve.cli", "from shapesolve import analyze, report", True),
@@ -229,7 +234,7 @@ def test_no_circle_of_imports_leaves_a_room_or_has_many_files() -> None:
 
 
 #: files that go on with a lowering, besides the rooms that lower
-GOES_ON = {"dynamic/free_state.py", "explain/given.py", "explain/repair.py"}
+GOES_ON = {"dynamic/free_state.py", "causes/given.py", "causes/repair.py"}
 
 
 def test_what_was_lowered_is_read_through_lowered() -> None:

@@ -14,7 +14,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import shapesolve as ss
-from shapesolve.explain.edits import Edit
+from shapesolve.causes.edits import Edit
 from shapesolve.expr import Dim
 from shapesolve.lower.request import OtherShape
 from shapesolve.model import Model
@@ -240,7 +240,7 @@ def test_of_several_changes_that_is_told_which_mends_the_model(last: list[Any], 
 
 
 def test_what_was_not_tried_is_not_advised(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shapesolve.explain.repair.MAX_LOWERED", 1)
+    monkeypatch.setattr("shapesolve.causes.repair.MAX_LOWERED", 1)
     (finding,) = ss.analyze(_table(["b", 5, 7, 4])).diagnostics
     assert finding.help == ""
 

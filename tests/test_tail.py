@@ -10,8 +10,8 @@ import pytest
 
 import shapesolve
 from examples.graph_writer import GraphWriter
-from shapesolve.explain.baked import Baked
 from shapesolve.expr import Cond
+from shapesolve.findings.baked import Baked
 
 #: seconds of CPU for all questions together: several times what they take, as a loaded machine counts more of them
 _LIMIT = 10.0

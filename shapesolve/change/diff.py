@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import Any
 
 from ..analysis import Analysis, analyze
-from ..explain.judge import bare
-from ..explain.names import dtype_name, shape_text
+from ..answers.judge import bare
+from ..answers.names import dtype_name, shape_text
 from ..expr import Cond, Dim, Shape, any_of, eq, symbol
 from ..expr.sizes import sizes_text
 from ..lower.types import Known, Tensor

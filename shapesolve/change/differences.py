@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from ..explain.limits import MAX_LINES
+from ..causes.limits import MAX_LINES
 from ..expr.sizes import sizes_text
 from ..lines import GAP, Line, Printed, line, plain, row
 from ..runs import Session, difference

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..analysis import Analysis, analyze
 from ..arguments import checked
-from ..explain.finding import Violation
+from ..causes.finding import Violation
 from ..expr import Shape
 from ..expr.nearest import meant
 from ..expr.printing import dim_param_text

@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from ..explain.finding import Finding
+from ..causes.finding import Finding
 from .app import app
 from .console import FOUND, OK, UNUSABLE, Format, Result, fail, print_error
 from .options import Assume, Bind, Broadcast, FindingsFormat, find, read_or_say

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..analysis import Analysis
+    from ..answers.runtime import Verification
     from ..change.differences import Diff, Runs
-    from ..explain.runtime import Verification
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ..analysis import Analysis
-    from ..explain.finding import Finding
+    from ..causes.finding import Finding
     from ..lines import Printed
     from ..report.json import Sizes
 
@@ -66,7 +66,7 @@ def why(
 def causes(free: Analysis, wanted: dict[str, int]) -> list[Finding]:
     """Return the findings that explain the failure: errors, or the contract conditions that the sizes break."""
     from ..analysis import analyze
-    from ..explain.outside import find_outside
+    from ..answers.outside import find_outside
 
     bound = analyze(free.model, bind=wanted, assume=free._solved.request.assume)
     errors = [f for f in bound.findings if f.severity == "error"]
@@ -75,7 +75,7 @@ def causes(free: Analysis, wanted: dict[str, int]) -> list[Finding]:
 
 def _nearest(free: Analysis, wanted: dict[str, int]) -> dict[str, dict[str, int] | None]:
     """Return the nearest accepted sizes below and above."""
-    from ..explain.outside import nearest
+    from ..answers.outside import nearest
 
     return nearest(free._solved, free._solved, wanted)
 

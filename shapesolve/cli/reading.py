@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..analysis import Analysis
-    from ..explain.derivation import Derivation
+    from ..answers.derivation import Derivation
     from ..report.evaluation import Evaluate
     from ..report.json import Analyze, Contract
     from ..report.verdict import Prove

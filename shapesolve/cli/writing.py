@@ -108,7 +108,7 @@ Weights = Annotated[
 
 def interface_line(analysis: Analysis) -> Line:
     """Return the interface: ``image [batch, 3, 32, 32] -> logits [batch, 10]``."""
-    from ..explain.names import grouped
+    from ..answers.names import grouped
     from ..report.limits import MAX_NAMES
     from ..report.text import shown_shapes
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from onnx import TensorProto
 
-from ..explain.names import dtype_name
+from ..answers.names import dtype_name
 from ..expr import Cond, Dim, Shape, all_of, implies, symbol
 from ..lower.types import Tensor
 from ..model import ModelError

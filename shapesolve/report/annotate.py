@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import onnx
 
 from ..analysis import Analysis, analyze
-from ..explain.declared import disagreements, stale_dims
 from ..expr import Dim, Shape
 from ..expr.printing import dim_param_text
+from ..findings.declared import disagreements, stale_dims
 from ..lower.standard import newly_rejected
 from ..model.saving import with_weights
 from ..solve.contract.contract import Contract

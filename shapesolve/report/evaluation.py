@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..explain.names import dtype_name, shape_text
+from ..answers.names import dtype_name, shape_text
 from ..expr import Shape
 from ..expr.sizes import sizes_text
 from ..lines import Printed, line, row
@@ -14,7 +14,7 @@ from .limits import MAX_NAMES
 
 if TYPE_CHECKING:
     from ..analysis import Analysis
-    from ..explain.finding import Violation
+    from ..causes.finding import Violation
     from ..solve.contract.contract import Term
     from .json import Sizes
 

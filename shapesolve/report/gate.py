@@ -26,14 +26,14 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
-from ..explain.diagnose import CODES
-from ..explain.finding import Severity
+from ..causes.finding import Severity
+from ..findings.diagnose import CODES
 from ..model.limits import MAX_TEXT
 from ..model.saving import write_atomically
 from ..settings import SettingsError, settings_table, texts
 
 if TYPE_CHECKING:
-    from ..explain.finding import Finding
+    from ..causes.finding import Finding
 
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 #: size limits inherent in a model's structure: the contract includes them, and they are shown only on request

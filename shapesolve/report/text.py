@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..explain.limits import MAX_LINES
-from ..explain.names import Tensors, grouped, unknown_sizes
+from ..answers.names import Tensors, grouped, unknown_sizes
+from ..causes.limits import MAX_LINES
 from ..expr.sizes import sizes_text
 from ..lines import GAP, Line, Printed, Row, line, plain, row, shortened
 from ..solve.contract.contract import heading
@@ -16,7 +16,7 @@ from .limits import MAX_NAMES
 
 if TYPE_CHECKING:
     from ..analysis import Analysis
-    from ..explain.finding import Finding
+    from ..causes.finding import Finding
     from ..expr import Cond, Shape
     from ..solve.contract.contract import Contract, Term
     from ..solve.facts.constraint import Constraint

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ..causes.limits import MAX_LINES
 from ..deploy.inputs import generate_inputs
 from ..deploy.sizes import NoSizes
-from ..explain.limits import MAX_LINES
 from ..expr.nearest import meant
 from ..expr.sizes import sizes_text
 from ..lines import Printed, line, row
@@ -17,7 +17,7 @@ from ..model.saving import external_locations
 
 if TYPE_CHECKING:
     from ..analysis import Analysis
-    from ..explain.runtime import Verification
+    from ..answers.runtime import Verification
 
 
 def verify_at_sizes(

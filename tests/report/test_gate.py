@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 from onnx import TensorProto, helper, parser, save
 
 from shapesolve.cli import app
-from shapesolve.explain.diagnose import CODES
+from shapesolve.findings.diagnose import CODES
 from shapesolve.report.gate import read_settings
 from shapesolve.settings import SettingsError
 

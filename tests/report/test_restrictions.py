@@ -11,7 +11,7 @@ import onnxruntime as ort
 import pytest
 
 import shapesolve as ss
-from shapesolve.explain.finding import Finding
+from shapesolve.causes.finding import Finding
 
 from .. import building
 from ..operators.conftest import RunFailed, run, text

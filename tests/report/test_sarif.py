@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import shapesolve as ss
-from shapesolve.explain.diagnose import CODES
+from shapesolve.findings.diagnose import CODES
 from shapesolve.report.sarif import command, github_text, sarif_text
 
 from .broken import CASES

@@ -13,7 +13,7 @@ import onnxruntime as ort
 import pytest
 
 import shapesolve as ss
-from shapesolve.explain.finding import Finding
+from shapesolve.causes.finding import Finding
 from shapesolve.expr import Cond, parse_cond
 
 from ..building import EVERYTHING

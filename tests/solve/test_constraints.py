@@ -5,7 +5,7 @@ from itertools import product
 
 import pytest
 
-from shapesolve.explain.conflict import minimal_cores
+from shapesolve.causes.conflict import minimal_cores
 from shapesolve.expr import Dim, parse_cond
 from shapesolve.solve.check import Checker
 from shapesolve.solve.cone_of_influence import legal_broadcasts

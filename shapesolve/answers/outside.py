@@ -11,14 +11,14 @@ from functools import partial
 from math import log
 from typing import TYPE_CHECKING
 
+from ..causes.failure import Failure, first_clash, label_of
+from ..causes.finding import Conflict, Finding
+from ..causes.limits import MAX_LISTED
+from ..causes.operands import sides_of
+from ..causes.wording import is_short, operand_rows, requirement_text
 from ..expr import Cond, eq, ge, parse_cond
 from ..expr.sizes import sizes_text
 from ..solve.cone_of_influence import cone
-from .failure import Failure, first_clash, label_of
-from .finding import Conflict, Finding
-from .limits import MAX_LISTED
-from .operands import sides_of
-from .wording import is_short, operand_rows, requirement_text
 
 if TYPE_CHECKING:
     from ..lower.records import Entry

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
+from ..causes.failure import given_shape
+from ..causes.finding import Operand
+from ..causes.limits import MAX_QUOTED
+from ..causes.operands import sites_of
+from ..causes.wording import operand_rows
 from ..lazy import cached_property
 from ..lower.records import Entry
 from ..solve.facts.constraint import Site
 from ..solve.simplify import Simplifier
-from .failure import given_shape
-from .finding import Operand
-from .limits import MAX_QUOTED
-from .operands import sites_of
-from .wording import operand_rows
 
 if TYPE_CHECKING:
-    from .solved import Solved
+    from ..answers.solved import Solved
 
 
 class Rows:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..causes.finding import Violation
 from ..expr import Cond, Dim, all_of, eq
 from ..expr.cond import has_value
 from ..expr.limits import INT64_MAX
@@ -16,16 +17,15 @@ from ..lower.types import Tensor
 from ..solve.check import Broken, Checker
 from ..solve.engine import Engine
 from ..solve.facts.log import need
-from .finding import Violation
 
 if TYPE_CHECKING:
+    from ..causes.finding import Conflict
+    from ..causes.given import GivenSizes
     from ..lower.lowered import Lowered
     from ..lower.request import Request
     from ..solve.accepted import Accepted
     from ..solve.contract.contract import Contract, Term
     from ..solve.facts.constraint import Constraint
-    from .finding import Conflict
-    from .given import GivenSizes
     from .solved import Solved
 
 
@@ -183,7 +183,7 @@ class InputChecker:
     def _conflicts(self) -> tuple[Conflict, ...]:
         if self.rejected_request or not self.lowered.clashes:
             return self.rejected_request
-        from .conflict import find_conflicts
+        from ..causes.conflict import find_conflicts
 
         return find_conflicts(self.lowered, request=self.request)
 
@@ -193,8 +193,8 @@ class InputChecker:
         return next((c for c in behind if c.role == "assumption"), None)
 
     def _violation(self, broken: Broken, sizes: Mapping[str, int]) -> Violation:
-        from .operands import SiteTracer, with_other_inputs
-        from .wording import breaking_text, violation_text
+        from ..causes.operands import SiteTracer, with_other_inputs
+        from ..causes.wording import breaking_text, violation_text
 
         constraint, nodes = broken.constraints[0], dict.fromkeys(broken.nodes)
         tracer, operands = SiteTracer(self.lowered), []

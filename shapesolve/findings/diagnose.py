@@ -9,6 +9,11 @@ from dataclasses import replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
+from ..answers.names import unknown_operators
+from ..causes.finding import CODES, Conflict, Finding, Severity
+from ..causes.limits import MAX_FOR_LIMITS, MAX_LISTED
+from ..causes.operands import SiteTracer, sides_of
+from ..causes.wording import is_short, operand_rows, quoted_conditions
 from ..expr import Cond, Dim, broadcast, eq, ge, parse_cond
 from ..expr.traverse import atoms_of
 from ..lower import Registry
@@ -19,16 +24,11 @@ from ..solve.facts.constraint import Constraint
 from ..solve.groups import members, text_of
 from ..solve.simplify import Simplifier
 from . import declared, restriction, specialised
-from .finding import CODES, Conflict, Finding, Severity
-from .limits import MAX_FOR_LIMITS, MAX_LISTED
-from .names import unknown_operators
-from .operands import SiteTracer, sides_of
-from .wording import is_short, operand_rows, quoted_conditions
 
 if TYPE_CHECKING:
+    from ..answers.solved import Solved
     from ..lower.rule import Bodies
     from ..solve.contract.contract import Term
-    from .solved import Solved
 
 _RANK = {"error": 0, "warning": 1, "info": 2}
 #: names of axes, by rank

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from ..answers.solving import opposed_by
+from ..causes.finding import Finding
+from ..causes.limits import MAX_SHORT
+from ..causes.wording import is_short
 from ..solve.ambiguity import StaleShape, sharing_memory
 from ..solve.contract.contract import text_of
-from .finding import Finding
-from .limits import MAX_SHORT
-from .solving import opposed_by
-from .wording import is_short
 
 if TYPE_CHECKING:
-    from .solved import Solved
+    from ..answers.solved import Solved
 
 HELP = "correct the declaration, or remove it"
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from ..causes.finding import Finding
+from ..causes.wording import is_short
 from ..expr import Cond, Dim, all_of, ge, le, parse_cond, solve_for_symbol
 from ..expr.grammar import is_word
 from ..expr.sizes import sizes_text
@@ -13,9 +15,7 @@ from ..lower.request import Request, Watch
 from ..model import TensorType
 from ..solve.facts import budget
 from .claim import resolve_references
-from .finding import Finding
 from .solved import Solved
-from .wording import is_short
 
 if TYPE_CHECKING:
     from ..model import Model

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Self, TypeVar
 
+from ..causes.limits import MAX_LISTED, MAX_STATED
 from ..expr import Cond, Dim, DimSyntaxError, eq, parse_cond
 from ..solve.proof import Proof, Proved, Refuted, Sides, Unknown, compared_at, compared_sides
 from .claim import compared, no_dim, read_dim, resolve_references, unknown_names
-from .limits import MAX_LISTED, MAX_STATED
 
 if TYPE_CHECKING:
     from .solved import Solved

@@ -12,23 +12,23 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
+from ..causes.failure import Failure, expectation, sides, stored_side, stored_text
+from ..causes.finding import Finding
+from ..causes.operands import input_sites, sides_of, sites_of
+from ..causes.repair import Repair, Repairs
+from ..causes.wording import export_note, is_short, limit_help, listed, requirement_text, rule_text
 from ..expr import Cond, ge
 from ..expr.plain import kind_of
 from ..expr.sizes import sizes_text
 from ..lower.records import Entry
 from ..solve.facts.constraint import Site
 from .baked import Baked, Stored, numbers_of
-from .failure import Failure, expectation, sides, stored_side, stored_text
-from .finding import Finding
-from .operands import input_sites, sides_of, sites_of
-from .repair import Repair, Repairs
 from .rows import Rows
 from .sample import Sample, Samples, Sizes
-from .wording import export_note, is_short, limit_help, listed, requirement_text, rule_text
 
 if TYPE_CHECKING:
+    from ..answers.solved import Solved
     from ..solve.contract.contract import Term
-    from .solved import Solved
 
 #: best rank of a sample: a constant is broken, one that by itself leaves few sizes, and no other condition
 _PLAINEST = (False, False, 1)

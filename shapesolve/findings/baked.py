@@ -14,6 +14,10 @@ from itertools import chain, islice
 from math import prod
 from typing import TYPE_CHECKING
 
+from ..causes.limits import HUGE, MAX_CONE, MAX_SIZE
+from ..causes.operands import IDLE, SiteTracer, input_sites, sites_of, size_at
+from ..causes.trace import Link
+from ..causes.wording import declared_dim
 from ..expr import Cond, Dim, ge, symbol
 from ..expr.traverse import atoms_of
 from ..lazy import cached_property
@@ -22,13 +26,9 @@ from ..lower.records import Entry
 from ..model import Node
 from ..solve.facts import budget
 from ..solve.facts.constraint import Site
-from .limits import HUGE, MAX_CONE, MAX_SIZE
-from .operands import IDLE, SiteTracer, input_sites, sites_of, size_at
-from .trace import Link
-from .wording import declared_dim
 
 if TYPE_CHECKING:
-    from .solved import Solved
+    from ..answers.solved import Solved
 
 
 @dataclass(frozen=True, slots=True)

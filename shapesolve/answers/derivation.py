@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from ..causes.limits import MAX_PLACES
+from ..causes.trace import Link, Tracer
 from ..expr import ZERO, Dim, Shape
 from .claim import no_tensor
-from .limits import MAX_PLACES
-from .trace import Link, Tracer
 
 if TYPE_CHECKING:
     from ..lower.lowered import Lowered

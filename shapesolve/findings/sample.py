@@ -6,17 +6,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple
 
+from ..causes.limits import MAX_SAMPLES, MAX_SIZE
 from ..expr import Cond, ge
 from ..expr.sizes import sizes_text
 from ..solve.check import Checker
 from ..solve.facts import budget
 from ..solve.moves import around, nearer
 from ..solve.sizes import SizeFinder
-from .limits import MAX_SAMPLES, MAX_SIZE
 
 if TYPE_CHECKING:
+    from ..answers.solved import Solved
     from ..solve.contract.contract import Term
-    from .solved import Solved
 
 Sizes = Mapping[str, int]
 

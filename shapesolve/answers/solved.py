@@ -24,6 +24,8 @@ from ..solve.facts.log import ConstraintSet
 from ..solve.search import Effort
 
 if TYPE_CHECKING:
+    from ..causes.finding import Conflict, Violation
+    from ..causes.given import GivenSizes
     from ..constraints.constraints import ConstraintSystem
     from ..constraints.cores import Cores
     from ..model import Model
@@ -36,8 +38,6 @@ if TYPE_CHECKING:
     from ..solve.roles import Roles
     from ..solve.simplify import Readable
     from ..solve.sizes import SizeFinder
-    from .finding import Conflict, Violation
-    from .given import GivenSizes
     from .violation import InputChecker
 
 
@@ -198,7 +198,7 @@ class Solved:
         """Minimal sets of contradicting conditions, each with a message."""
         if self.rejected_request or not self.contract.impossible:
             return self.rejected_request
-        from .conflict import find_conflicts, find_contradiction, is_after_emptiness, stopping_first
+        from ..causes.conflict import find_conflicts, find_contradiction, is_after_emptiness, stopping_first
 
         if not self.lowered.clashes:
             return (find_contradiction(self.lowered, chain.from_iterable(self.accepted.conds.values())),)
@@ -403,7 +403,7 @@ class Solved:
     @cached_property
     def concrete_shapes(self) -> GivenSizes:
         """Sizes of tensors at given input sizes, accepted or not."""
-        from .given import GivenSizes
+        from ..causes.given import GivenSizes
 
         return GivenSizes(self.lowered, self.constraints)
 

@@ -6,21 +6,21 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
+from ..causes.failure import Failure, stored_text
+from ..causes.finding import Finding, Operand
+from ..causes.limits import MAX_LISTED
+from ..causes.operands import sides_of
+from ..causes.repair import Repair, Repairs
+from ..causes.wording import export_note, limit_help, rule_text
 from ..expr import Dim, eq, symbol
 from ..lower.records import Entry
 from ..solve.facts.constraint import Constraint
 from ..solve.facts.log import need
 from .baked import Baked, Stored
-from .failure import Failure, stored_text
-from .finding import Finding, Operand
-from .limits import MAX_LISTED
-from .operands import sides_of
-from .repair import Repair, Repairs
 from .rows import Rows
-from .wording import export_note, limit_help, rule_text
 
 if TYPE_CHECKING:
-    from .solved import Solved
+    from ..answers.solved import Solved
 
 
 class _Fixed(NamedTuple):
