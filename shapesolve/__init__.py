@@ -15,24 +15,25 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .analysis import Analysis, analyze
     from .causes.finding import Conflict, Finding, Violation
-    from .change.diff import diff
-    from .change.fix import fix
+    from .change.annotate.annotate import annotate
+    from .change.compare.diff import diff
+    from .change.free.model import free
+    from .change.generalize.model import generalize
     from .change.refused import Refused
-    from .change.simplify import simplify
+    from .change.simplify.fix import fix
+    from .change.simplify.simplify import simplify
     from .deploy import (
         NoProfile,
         NoSizes,
         buckets,
         enumerate_sizes,
         generate_inputs,
-        guard,
         guarded,
         profile,
         profile_text,
     )
-    from .deploy.cost import Cost, cost
-    from .dynamic.free_model import free
-    from .dynamic.generalize_model import generalize
+    from .deploy.cost.cost import Cost, cost
+    from .deploy.guards import guard
     from .expr import (
         Cond,
         Dim,
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
     from .lower import DEFAULT, InvalidNode, Op, Registry, Rule
     from .model import ModelError
     from .model.devices import devices
-    from .report.annotate import annotate
     from .solve.contract.contract import Contract, Term
     from .solve.facts.constraint import Constraint
     from .solve.proof import Proved, Refuted, Unknown
@@ -63,8 +63,8 @@ _ROOMS = {
     **dict.fromkeys(("Conflict", "Finding", "Violation"), "causes.finding"),
     **dict.fromkeys(("Contract", "Term"), "solve.contract.contract"),
     **dict.fromkeys(("Proved", "Refuted", "Unknown"), "solve.proof"),
-    "annotate": "report.annotate",
-    "diff": "change.diff",
+    "annotate": "change.annotate.annotate",
+    "diff": "change.compare.diff",
     **dict.fromkeys(
         ("Cond", "Dim", "DimSyntaxError", "Shape", "broadcast_shapes", "parse_cond", "parse_dim"), "expr"
     ),
@@ -72,9 +72,9 @@ _ROOMS = {
     "Constraint": "solve.facts.constraint",
     "ModelError": "model",
     "devices": "model.devices",
-    "fix": "change.fix",
+    "fix": "change.simplify.fix",
     "Refused": "change.refused",
-    "simplify": "change.simplify",
+    "simplify": "change.simplify.simplify",
     **dict.fromkeys(
         (
             "NoProfile",
@@ -89,9 +89,9 @@ _ROOMS = {
         ),
         "deploy",
     ),
-    "free": "dynamic.free_model",
-    "generalize": "dynamic.generalize_model",
-    **dict.fromkeys(("Cost", "cost"), "deploy.cost"),
+    "free": "change.free.model",
+    "generalize": "change.generalize.model",
+    **dict.fromkeys(("Cost", "cost"), "deploy.cost.cost"),
     "Value": "lower.values",
 }
 

@@ -50,8 +50,8 @@ RENDERERS = {
     "explore": "shapesolve.explorer.notebook:explore",
     "json": "shapesolve.report.json:render_json",
     "text": "shapesolve.report.text:render_text",
-    "annotated": "shapesolve.report.annotate:annotate",
-    "updated": "shapesolve.report.annotate:update_shapes",
+    "annotated": "shapesolve.change.annotate.annotate:annotate",
+    "updated": "shapesolve.change.annotate.annotate:update_shapes",
 }
 
 

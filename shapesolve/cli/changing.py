@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from onnx import ModelProto
 
     from ..analysis import Analysis
-    from ..change.simplify import Removed, Simplified
-    from ..dynamic.generalize_claim import Shown
-    from ..dynamic.request import DynamicRequest
-    from ..dynamic.verify import Run
+    from ..change.generalize.claim import Shown
+    from ..change.request import DynamicRequest
+    from ..change.simplify.simplify import Removed, Simplified
+    from ..change.verify import Run
     from ..lines import Printed
     from ..model import Model as Read
 
@@ -105,11 +105,11 @@ def generalize(
         shapesolve generalize at_7.onnx at_11.onnx --dim 'ids[1]=seq' -o dynamic.onnx
     """
     from ..analysis import analyze
-    from ..dynamic.generalize_model import generalized
-    from ..dynamic.verify import verify_exports
+    from ..change.annotate.file import save_changed
+    from ..change.generalize.model import generalized
+    from ..change.verify import verify_exports
     from ..model import read_model
     from ..model.saving import with_weights
-    from ..report.annotate_file import save_changed
 
     runs: list[Run] = []
     skipped = "" if not verify or find_spec("onnxruntime") else "onnxruntime is not installed"
@@ -196,17 +196,17 @@ def free(
 
         shapesolve free fixed.onnx --dim 'images[0]=batch' -o dynamic.onnx --verify
     """
-    from ..dynamic.free_model import freed
-    from ..dynamic.request import asked
+    from ..change.annotate.file import save_changed
+    from ..change.free.model import freed
+    from ..change.request import asked
     from ..model.saving import with_weights
-    from ..report.annotate_file import save_changed
 
     dims = dict(place(text) for text in dim)
     runs: list[Run] = []
     original = read(model)
     changed = freed(original, dims)
     if verify:
-        from ..dynamic.verify import verify as compared
+        from ..change.verify import verify as compared
 
         originally, dynamic = (with_weights(proto, original) for proto in (original.proto, changed))
         runs = compared(originally, dynamic, dims)
@@ -283,7 +283,7 @@ def simplify(
 
         shapesolve simplify model.onnx -o simple.onnx --explain
     """
-    from ..change.simplify import simplified_draft
+    from ..change.simplify.simplify import simplified_draft
 
     original = read(model)
     done, a = simplified_draft(original, keep=keep or ())
@@ -319,7 +319,7 @@ def fix(
 
         shapesolve fix model.onnx --bind batch=1 --bind seq=64 -o fixed.onnx
     """
-    from ..change.fix import fixed
+    from ..change.simplify.fix import fixed
 
     original = read(model)
     done, a = fixed(original, sizes_of(bind), keep=keep or ())
@@ -336,7 +336,7 @@ def _changed(
     where: str,
 ) -> Result[Changed]:
     """Write the changed model to `output`, and return the changes."""
-    from ..report.annotate_file import save_changed
+    from ..change.annotate.file import save_changed
 
     save_changed(original, done.model, output, weights)
     proved = "nothing, because no input sizes run" if a._solved.stuck else f"same outputs at {where}"

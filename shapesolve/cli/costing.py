@@ -16,8 +16,8 @@ from .parameters import Option
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ..deploy.cost import Cost
-    from ..deploy.cost_limit import Fit
+    from ..deploy.cost.cost import Cost
+    from ..deploy.cost.limit import Fit
     from ..lines import Printed
     from ..report.json import Sizes
 
@@ -94,8 +94,8 @@ def cost(
     """
     a = find(load(model, assume, bind), findings=False)
     from ..deploy import NoSizes, Sizes
-    from ..deploy.cost import Cost
-    from ..deploy.cost_text import bytes_in
+    from ..deploy.cost.cost import Cost
+    from ..deploy.cost.text import bytes_in
 
     sizes = listed_sizes(at, "--at")
     if a._solved.nothing_runs and (sizes or max_memory is not None or plot is not None):
@@ -137,7 +137,7 @@ def _data(cost: Cost, numbers: Sizes, fit: Fit | None) -> CostData:
 def _lines(
     cost: Cost, sizes: dict[str, int], numbers: Mapping[str, int], fit: Fit | None, by: str, depth: int
 ) -> list[Printed | str]:
-    from ..deploy.cost_text import columns, fit_text, left_out, table
+    from ..deploy.cost.text import columns, fit_text, left_out, table
     from ..expr.sizes import sizes_text
     from ..lines import row
 

@@ -235,7 +235,7 @@ def _usual(a: Analysis, bind: dict[str, int]) -> SizesUsual:
 
 
 def _buckets(a: Analysis, file: Path, symbol: str, k: int, bind: dict[str, int]) -> Buckets:
-    from ..deploy.bucketing import buckets, read_sizes
+    from ..deploy.profiles.bucketing import buckets, read_sizes
 
     names = [symbol] if symbol in a.symbols else symbol.split(",")
     try:

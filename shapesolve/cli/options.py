@@ -125,7 +125,7 @@ def write_file(output: Path, data: bytes, beside: ModelFile | None = None) -> No
     from ..model.saving import write_atomically
 
     if beside is not None:
-        from ..report.annotate_file import check_target
+        from ..change.annotate.file import check_target
 
         check_target(beside, output)
     try:

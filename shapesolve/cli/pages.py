@@ -17,7 +17,7 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-from ..change.rules import BEYOND_NODES, RULES
+from ..change.simplify.rules import BEYOND_NODES, RULES
 from ..findings.diagnose import CODES
 from .app import app
 from .parameters import Command

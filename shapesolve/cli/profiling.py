@@ -17,8 +17,8 @@ from .parameters import Option
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ..deploy import profiles
-    from ..deploy.profiles import Range
+    from ..deploy.profiles import profiles
+    from ..deploy.profiles.profiles import Range
     from ..lines import Printed
     from ..report.json import Sizes
 
@@ -98,7 +98,7 @@ def profile(
     """
     if json and tool not in ("", "json"):
         fail(f"--json and --for {tool} are mutually exclusive")
-    from ..deploy.profile_formats import TARGETS, conditions_text
+    from ..deploy.profiles.formats import TARGETS, conditions_text
 
     if tool == "list":
         return Result(None, [row(f"{name:12}", one.text) for name, one in TARGETS.items()])

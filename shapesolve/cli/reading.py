@@ -159,14 +159,14 @@ def contract(
     elif format == "smtlib":
         text = a.contract.to_smtlib()
     elif format in ("python", "js", "cpp"):
-        from ..deploy.guard import guard
+        from ..deploy.guards.guard import guard
 
         text = guard(a, format, outputs=outputs)
     if output is None:
         return Result(lambda: contract_data(a), text or lines, accepts(a))
     if format == "onnx":
-        from ..deploy.guard import guarded_proto
-        from ..report.annotate_file import save_changed
+        from ..change.annotate.file import save_changed
+        from ..deploy.guards.guard import guarded_proto
 
         save_changed(a.model, guarded_proto(a), output)
     else:

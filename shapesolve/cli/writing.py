@@ -168,7 +168,7 @@ def annotate(
         shapesolve annotate model.onnx -o annotated.onnx --contract
     """
     a = find(load(model, assume, None, broadcast), findings=False)
-    from ..report.annotate_file import check_target, save_annotated
+    from ..change.annotate.file import check_target, save_annotated
 
     check_target(a.model, output)
     if output.exists() and not force:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..causes.limits import MAX_LINES
-from ..deploy.cost import Cost
-from ..deploy.cost_text import left_out
+from ..deploy.cost.cost import Cost
+from ..deploy.cost.text import left_out
 from ..deploy.enumeration import enumerate_sizes
-from ..deploy.profiles import NoProfile, Profile, profile
+from ..deploy.profiles.profiles import NoProfile, Profile, profile
 from ..deploy.sizes import NoSizes, Sizes
 from ..expr import ge, symbol
 from ..expr.cond import has_value

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..causes.limits import MAX_LINES
-from ..deploy.inputs import generate_inputs
+from ..deploy.inputs.inputs import generate_inputs
 from ..deploy.sizes import NoSizes
 from ..expr.nearest import meant
 from ..expr.sizes import sizes_text

@@ -11,7 +11,7 @@ import onnxruntime
 import pytest
 
 from shapesolve import simplify
-from shapesolve.change.simplify import simplified
+from shapesolve.change.simplify.simplify import simplified
 from shapesolve.model import read_model, saving
 
 from .running import assert_same, model_of, ops

@@ -18,7 +18,7 @@ from click.testing import CliRunner
 import shapesolve as ss
 from shapesolve.cli import app
 from shapesolve.deploy import NoSizes, Sizes
-from shapesolve.deploy.bucketing import read_sizes
+from shapesolve.deploy.profiles.bucketing import read_sizes
 
 from .test_profiles import pairs
 

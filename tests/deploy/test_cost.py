@@ -20,9 +20,9 @@ from onnx import helper
 
 import shapesolve as ss
 from shapesolve.cli import app
-from shapesolve.deploy import cost_memory
-from shapesolve.deploy.cost_memory import largest
-from shapesolve.deploy.cost_text import bytes_in
+from shapesolve.deploy.cost import memory as cost_memory
+from shapesolve.deploy.cost.memory import largest
+from shapesolve.deploy.cost.text import bytes_in
 from shapesolve.expr import ZERO, Dim
 from shapesolve.lower.work import each
 from shapesolve.operators import default_registry

@@ -11,7 +11,7 @@ import pytest
 from onnx import helper, numpy_helper
 
 import shapesolve as ss
-from shapesolve.deploy.values import deciding_inputs
+from shapesolve.deploy.inputs.values import deciding_inputs
 
 from ..building import EVERYTHING, session
 

@@ -16,8 +16,8 @@ from onnx import TensorProto, helper
 
 import shapesolve as ss
 from shapesolve.cli import app
-from shapesolve.deploy.guard import outputs_of, program_of
-from shapesolve.deploy.guard_graph import put_in_front
+from shapesolve.deploy.guards.graph import put_in_front
+from shapesolve.deploy.guards.guard import outputs_of, program_of
 from shapesolve.expr import (
     Cond,
     Dim,

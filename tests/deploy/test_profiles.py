@@ -18,8 +18,8 @@ from onnx import TensorProto, helper
 
 import shapesolve as ss
 from shapesolve.cli import app
-from shapesolve.deploy.profile_formats import TARGETS
-from shapesolve.deploy.profiles import Profile
+from shapesolve.deploy.profiles.formats import TARGETS
+from shapesolve.deploy.profiles.profiles import Profile
 from shapesolve.deploy.sizes import Sizes
 from tests.building import bundled_files, corpus_files
 

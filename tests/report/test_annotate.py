@@ -17,11 +17,11 @@ from click.testing import CliRunner
 from onnx import TensorProto, helper, numpy_helper
 
 import shapesolve as ss
+from shapesolve.change.annotate.annotate import CONTRACT_KEY, read_contract, read_names
+from shapesolve.change.annotate.file import save_annotated
 from shapesolve.cli import app
 from shapesolve.deploy.sizes import Sizes
 from shapesolve.model.saving import external_locations
-from shapesolve.report.annotate import CONTRACT_KEY, read_contract, read_names
-from shapesolve.report.annotate_file import save_annotated
 from shapesolve.report.json import contract_data, data_of
 
 from ..building import bundled_files, corpus_files

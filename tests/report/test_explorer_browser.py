@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import shapesolve as ss
-from shapesolve.deploy.cost_text import human
+from shapesolve.deploy.cost.text import human
 from shapesolve.explorer.deployment import sample_sizes
 from shapesolve.expr import parse_dim
 

@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 import shapesolve as ss
-from shapesolve.change.diff import diff
-from shapesolve.change.differences import diff_lines
+from shapesolve.change.compare.diff import diff
+from shapesolve.change.compare.differences import diff_lines
 from shapesolve.cli import app, console, layout
 from shapesolve.findings.diagnose import CODES
 from shapesolve.lines import Printed, line, plain, row

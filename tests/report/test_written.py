@@ -16,8 +16,8 @@ import z3
 from onnx import TensorProto, helper
 
 import shapesolve as ss
+from shapesolve.change.annotate.annotate import read_contract, read_names
 from shapesolve.expr import parse_cond, symbol
-from shapesolve.report.annotate import read_contract, read_names
 from shapesolve.solve.engine import Engine
 
 from ..nodes import info, ints, model, run, z

@@ -10,7 +10,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import shapesolve as ss
-from shapesolve.change.diff import diff
+from shapesolve.change.compare.diff import diff
 from shapesolve.solve.proof import Proved, Refuted, Unknown
 from shapesolve.testing import assert_shapes
 
