@@ -15,25 +15,32 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .analysis import Analysis, analyze
     from .causes.finding import Conflict, Finding, Violation
-    from .change.annotate.annotate import annotate
+    from .change.annotate.annotate import annotate, read_contract
+    from .change.annotate.file import save_annotated
     from .change.compare.diff import diff
     from .change.free.model import free
     from .change.generalize.model import generalize
     from .change.refused import Refused
     from .change.simplify.fix import fix
     from .change.simplify.simplify import simplify
+    from .change.verify import verify, verify_exports
+    from .constraints.audit import Audit
+    from .constraints.constraints import ConstraintSystem
     from .deploy import (
+        Buckets,
         NoProfile,
         NoSizes,
+        Profile,
         buckets,
         enumerate_sizes,
         generate_inputs,
+        guard,
         guarded,
         profile,
         profile_text,
     )
     from .deploy.cost.cost import Cost, cost
-    from .deploy.guards import guard
+    from .deploy.cost.limit import Fit
     from .expr import (
         Cond,
         Dim,
@@ -46,6 +53,7 @@ if TYPE_CHECKING:
     from .lower import DEFAULT, InvalidNode, Op, Registry, Rule
     from .model import ModelError
     from .model.devices import devices
+    from .report.scan import scan
     from .solve.contract.contract import Contract, Term
     from .solve.facts.constraint import Constraint
     from .solve.proof import Proved, Refuted, Unknown
@@ -57,43 +65,38 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-#: name -> package or module that defines it
-_ROOMS = {
-    **dict.fromkeys(("Analysis", "analyze"), "analysis"),
-    **dict.fromkeys(("Conflict", "Finding", "Violation"), "causes.finding"),
-    **dict.fromkeys(("Contract", "Term"), "solve.contract.contract"),
-    **dict.fromkeys(("Proved", "Refuted", "Unknown"), "solve.proof"),
-    "annotate": "change.annotate.annotate",
-    "diff": "change.compare.diff",
-    **dict.fromkeys(
-        ("Cond", "Dim", "DimSyntaxError", "Shape", "broadcast_shapes", "parse_cond", "parse_dim"), "expr"
+#: package or module -> names that it defines
+_DEFINED = {
+    "analysis": ("Analysis", "analyze"),
+    "causes.finding": ("Conflict", "Finding", "Violation"),
+    "change.annotate.annotate": ("annotate", "read_contract"),
+    "change.annotate.file": ("save_annotated",),
+    "change.compare.diff": ("diff",),
+    "change.free.model": ("free",),
+    "change.generalize.model": ("generalize",),
+    "change.refused": ("Refused",),
+    "change.simplify.fix": ("fix",),
+    "change.simplify.simplify": ("simplify",),
+    "change.verify": ("verify", "verify_exports"),
+    "constraints.audit": ("Audit",),
+    "constraints.constraints": ("ConstraintSystem",),
+    "deploy": (
+        *("Buckets", "NoProfile", "NoSizes", "Profile", "buckets", "enumerate_sizes", "generate_inputs"),
+        *("guard", "guarded", "profile", "profile_text"),
     ),
-    **dict.fromkeys(("InvalidNode", "Op", "Registry", "Rule"), "lower"),
-    "Constraint": "solve.facts.constraint",
-    "ModelError": "model",
-    "devices": "model.devices",
-    "fix": "change.simplify.fix",
-    "Refused": "change.refused",
-    "simplify": "change.simplify.simplify",
-    **dict.fromkeys(
-        (
-            "NoProfile",
-            "NoSizes",
-            "buckets",
-            "enumerate_sizes",
-            "generate_inputs",
-            "guard",
-            "guarded",
-            "profile",
-            "profile_text",
-        ),
-        "deploy",
-    ),
-    "free": "change.free.model",
-    "generalize": "change.generalize.model",
-    **dict.fromkeys(("Cost", "cost"), "deploy.cost.cost"),
-    "Value": "lower.values",
+    "deploy.cost.cost": ("Cost", "cost"),
+    "deploy.cost.limit": ("Fit",),
+    "expr": ("Cond", "Dim", "DimSyntaxError", "Shape", "broadcast_shapes", "parse_cond", "parse_dim"),
+    "lower": ("InvalidNode", "Op", "Registry", "Rule"),
+    "lower.values": ("Value",),
+    "model": ("ModelError",),
+    "model.devices": ("devices",),
+    "report.scan": ("scan",),
+    "solve.contract.contract": ("Contract", "Term"),
+    "solve.facts.constraint": ("Constraint",),
+    "solve.proof": ("Proved", "Refuted", "Unknown"),
 }
+_ROOMS = {name: room for room, names in _DEFINED.items() for name in names}
 
 
 if not TYPE_CHECKING:  # type checkers then know only the names above
@@ -116,19 +119,24 @@ def __dir__() -> list[str]:
 
 __all__ = [
     "Analysis",
+    "Audit",
+    "Buckets",
     "Cond",
     "Conflict",
     "Constraint",
+    "ConstraintSystem",
     "Contract",
     "Cost",
     "Dim",
     "DimSyntaxError",
     "Finding",
+    "Fit",
     "InvalidNode",
     "ModelError",
     "NoProfile",
     "NoSizes",
     "Op",
+    "Profile",
     "Proved",
     "Refused",
     "Refuted",
@@ -157,7 +165,12 @@ __all__ = [
     "parse_dim",
     "profile",
     "profile_text",
+    "read_contract",
     "register",
+    "save_annotated",
+    "scan",
     "signature",
     "simplify",
+    "verify",
+    "verify_exports",
 ]

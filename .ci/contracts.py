@@ -1,7 +1,8 @@
-"""Page with the contracts of several models.
+"""Writes the page of the documentation with the contracts of real models.
 
-``python -m shapesolve.report.contracts FOLDER PAGE [NAMES]`` writes PAGE for the models ``FOLDER/NAME/model.onnx``.
-Without NAMES, it uses a representative selection.
+    python .ci/contracts.py FOLDER PAGE [NAMES]
+
+The models are ``FOLDER/NAME/model.onnx``. Without NAMES, it uses a representative selection.
 """
 
 from __future__ import annotations
@@ -9,15 +10,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from ..lower.types import Tensor
-from ..solve.contract.contract import heading
-from .limits import MAX_NAMES
-
-if TYPE_CHECKING:
-    from ..analysis import Analysis
-    from ..solve.contract.contract import Term, Terms
+from shapesolve import Analysis, Term, analyze
+from shapesolve.lower.types import Tensor
+from shapesolve.report.limits import MAX_NAMES
+from shapesolve.solve.contract.contract import Terms, heading
 
 #: language models with and without a cache, speech, segmentation, detection, classification
 SHOWN = (
@@ -39,7 +36,7 @@ SHOWN = (
 _HEAD = """# Contracts of real models
 
 The conditions that a model's input sizes must satisfy for it to run, as found by `shapesolve contract`. Written by
-`python -m shapesolve.report.contracts`; do not edit by hand.
+`.ci/contracts.py`; do not edit by hand.
 """
 
 
@@ -91,16 +88,9 @@ def _nodes(term: Term) -> str:
     return shown + (f" and {more} more" if more > 0 else "")
 
 
-def _analyses(folder: Path, names: Sequence[str]) -> Iterator[tuple[str, Analysis]]:
-    from ..analysis import analyze
-
-    for name in names:
-        yield name, analyze(folder / name / "model.onnx")
-
-
 def write_contracts(folder: Path, page: Path, names: Sequence[str] = SHOWN) -> None:
     """Write the page for the models in a folder."""
-    page.write_text(contracts_page(_analyses(folder, names)), encoding="utf-8")
+    page.write_text(contracts_page((n, analyze(folder / n / "model.onnx")) for n in names), encoding="utf-8")
 
 
 if __name__ == "__main__":
