@@ -23,6 +23,7 @@ EVERYTHING = CORE | {
     "settings",
     "causes",
     "answers",
+    "constraints",
     "findings",
     "analysis",
     "explorer",

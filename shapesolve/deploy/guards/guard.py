@@ -62,7 +62,7 @@ def guard(
             f"unknown language {language!r}; expected one of: {', '.join(get_args(Language))} (for ONNX, use `guarded`)"
         )
     module, _, name = _ROOMS[language].partition(":")
-    written: Written = getattr(importlib.import_module(f"..solve.languages.{module}", __package__), name)
+    written: Written = getattr(importlib.import_module(f"...solve.languages.{module}", __package__), name)
     a = _analysis(model, assume, bind)
     return written.source(program_of(a), outputs_of(a) if outputs else None)
 
