@@ -117,24 +117,24 @@ def build(extensions: Sequence[Extension], folder: Path, objects: Path) -> None:
     from setuptools import Distribution
     from setuptools.command.build_ext import build_ext
 
-    class Parallel(build_ext):
-        """Setuptools builds whole extensions at the same time at best, and nearly all C is in one of them."""
-
-        def build_extensions(self) -> None:
-            """Build what is asked for."""
-            compile_all = self.compiler.compile
-
-            def compile_each(sources: list[str], *args: Any, **options: Any) -> list[str]:
-                with ThreadPoolExecutor(os.cpu_count()) as pool:
-                    made = pool.map(lambda source: compile_all([source], *args, **options), sources)
-                    return [file for files in made for file in files]
-
-            self.compiler.compile = compile_each
-            super().build_extensions()
-
-    command = Parallel(Distribution({"ext_modules": extensions}))
+    command = build_ext(Distribution({"ext_modules": extensions}))
     command.build_lib, command.build_temp = str(folder), str(objects)
     command.ensure_finalized()
+    build_all = command.build_extensions
+
+    def build_in_parallel() -> None:
+        # setuptools builds whole extensions at the same time at best, and nearly all C is in one of them
+        compile_all = command.compiler.compile
+
+        def compile_each(sources: list[str], *args: Any, **options: Any) -> list[str]:
+            with ThreadPoolExecutor(os.cpu_count()) as pool:
+                made = pool.map(lambda source: compile_all([source], *args, **options), sources)
+                return [file for files in made for file in files]
+
+        command.compiler.compile = compile_each
+        build_all()
+
+    command.build_extensions = build_in_parallel
     command.run()
 
 
@@ -147,7 +147,9 @@ def compile_modules(folder: Path) -> None:
     if not modules:
         sys.exit("no module is marked as compiled")
     start = time.monotonic()
-    say(f"compiling {len(modules)} modules takes about two minutes of processor time; mypyc translates them first")
+    say(
+        f"compiling {len(modules)} modules takes about two minutes of processor time; mypyc translates them first"
+    )
     with tempfile.TemporaryDirectory(prefix="shapesolve-c-") as name:
         extensions = mypycify(
             [*_MYPY, *map(str, modules)],
@@ -161,7 +163,9 @@ def compile_modules(folder: Path) -> None:
         for extension in extensions:
             extension.extra_compile_args.extend(_FLAGS)
         files = sum(len(extension.sources) for extension in extensions)
-        say(f"after {time.monotonic() - start:.0f} s, {files} files of C are compiled on {os.cpu_count()} processors")
+        say(
+            f"after {time.monotonic() - start:.0f} s, {files} files of C are compiled on {os.cpu_count()} processors"
+        )
         build(extensions, folder, Path(name, "objects"))
     check_result(folder)
     say(f"compiled and tried after {time.monotonic() - start:.0f} s")
