@@ -1,4 +1,4 @@
-"""Speed of shapesolve beside its peers (`python -m benchmarks`) and over model size (`benchmarks.growth`)."""
+"""Speed of shapesolve beside its peers, over model size, and more: `python -m benchmarks`."""
 
 import sys
 
