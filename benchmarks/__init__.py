@@ -4,7 +4,6 @@ import sys
 
 from .package import choose
 
-if (
-    "benchmarks.guard" not in sys.orig_argv
-):  # it counts calls, and compiled modules make none that could be counted
+# the guard counts calls, and compiled modules make none that could be counted
+if "benchmarks.guard" not in sys.orig_argv:
     choose()

@@ -1,7 +1,6 @@
 """How the time of an analysis grows with the size of a model.
 
-The exponent is the slope of log time over log size by least squares: 1 is linear, 2 is quadratic. Times are
-medians of CPU seconds.
+The exponent is the slope of log time over log size by least squares: 1 is linear, 2 is quadratic.
 """
 
 from __future__ import annotations

@@ -15,7 +15,6 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 import onnx
-from onnx import helper
 
 from ..expr import Dim, constant
 from ..lower.request import OtherShape
@@ -275,23 +274,35 @@ def _between(
         result += "_"
     made: list[onnx.NodeProto] = []
     if axes is None:
-        made.append(helper.make_node("Transpose", [name], [result], perm=list(perm)))
+        made.append(_made("Transpose", [name], result, perm=perm))
     elif lowered.model.opsets.get("", 1) < 13:  # axes as an attribute
-        made.append(helper.make_node("Unsqueeze", [name], [result], axes=[axes]))
+        made.append(_made("Unsqueeze", [name], result, axes=[axes]))
     else:
-        made.append(helper.make_node("Constant", [], [f"{result}_axes"], value_ints=[axes]))
-        made.append(helper.make_node("Unsqueeze", [name, f"{result}_axes"], [result]))
+        made.append(_made("Constant", [], f"{result}_axes", value_ints=[axes]))
+        made.append(_made("Unsqueeze", [name, f"{result}_axes"], result))
     proto = _copy(node)
     proto.input[:] = [result if n == name else n for n in proto.input]
     text = f"insert {text} between {name} and {node.label}"
     return Edit(name, (text,), 2 if axes is None else 3, node, (*made, proto))
 
 
-def _with(node: Node, name: str, value: object, text: str) -> Edit:
+def _made(op_type: str, inputs: Sequence[str], output: str, **lists: Sequence[int]) -> onnx.NodeProto:
+    """A node with lists of integers as attributes, made without `onnx.helper`, which loads numpy."""
+    attributes = [_attribute(name, value) for name, value in lists.items()]
+    return onnx.NodeProto(op_type=op_type, input=inputs, output=[output], attribute=attributes)
+
+
+def _attribute(name: str, value: int | Sequence[int]) -> onnx.AttributeProto:
+    if isinstance(value, int):
+        return onnx.AttributeProto(name=name, type=onnx.AttributeProto.INT, i=value)
+    return onnx.AttributeProto(name=name, type=onnx.AttributeProto.INTS, ints=value)
+
+
+def _with(node: Node, name: str, value: int | Sequence[int], text: str) -> Edit:
     proto = _copy(node)
     kept = [a for a in proto.attribute if a.name != name]
     del proto.attribute[:]
-    proto.attribute.extend([*kept, helper.make_attribute(name, value)])
+    proto.attribute.extend([*kept, _attribute(name, value)])
     is_of_type = name == "to"
     value_text, _, now = text.partition(" (now")
     return Edit(

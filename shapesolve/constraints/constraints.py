@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -303,6 +302,8 @@ def rich_table(system: ConstraintSystem) -> Any:
 
 def render_html(system: ConstraintSystem) -> str:
     """The constraints as an HTML table, without scripts or styles."""
+    import html
+
     heads = "".join(f"<th style='text-align:left'>{head}</th>" for head in _HEADS)
     body = "".join(
         "<tr>" + "".join(f"<td style='text-align:left'>{html.escape(cell)}</td>" for cell in cells) + "</tr>"

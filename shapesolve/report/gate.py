@@ -21,7 +21,6 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
@@ -171,6 +170,8 @@ def _gate(table: Mapping[str, object], file: Path) -> Gate:
     known = ("fail-on", "select", "ignore", "limits", "baseline", "models", "plugins")
     for key in table:
         if key not in known:
+            from difflib import get_close_matches
+
             near = get_close_matches(str(key), known, 1)
             raise SettingsError(
                 f"{where}: unknown setting {key!r}{f'; did you mean {near[0]!r}?' if near else ''}"
@@ -219,6 +220,8 @@ def _codes(given: Iterable[str], where: str) -> tuple[str, ...]:
     codes = tuple(dict.fromkeys(part.strip() for text in given for part in text.split(",") if part.strip()))
     for code in codes:
         if not any(known.startswith(code) for known in CODES):
+            from difflib import get_close_matches
+
             near = get_close_matches(code.upper(), CODES, 1, 0.5)
             raise SettingsError(
                 f"{where}: unknown code or prefix {code!r}{f'; did you mean {near[0]}?' if near else ''}"

@@ -163,8 +163,6 @@ class Forms:
         return self._follows(form, cond) and self._follows(cond, form)
 
     def _follows(self, goal: Cond, given: Cond) -> bool:
-        if self.domain.refutes(any_of((~given, goal))):
-            return False
         return Domain((*self.others, given), self.engine).holds(goal)
 
     # ------------------------------------------------------------------ candidates
