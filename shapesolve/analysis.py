@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from .answers.derivation import Derivation
     from .answers.judge import Bounds, Divisor
-    from .answers.violation import TensorSizes
-    from .causes.finding import Conflict, Finding, Violation
+    from .answers.rejected import Rejected, TensorSizes
+    from .causes.finding import Conflict, Finding
     from .constraints.audit import Audit
     from .constraints.constraints import ConstraintSystem
     from .lower.types import Known
@@ -356,12 +356,12 @@ class Analysis:
         At rejected sizes, it has the tensors computed before the run stops, and `violations` has the reasons. Raises
         `ValueError` for an unknown name or an invalid size.
         """
-        from .answers.violation import tensor_sizes
+        from .answers.claim import tensor_sizes
 
         return tensor_sizes(self._solved, sizes_of(bindings))
 
     @checked
-    def check_inputs(self, shapes: Mapping[str, Sequence[int]]) -> list[Violation]:
+    def check_inputs(self, shapes: Mapping[str, Sequence[int]]) -> list[Rejected]:
         """Return the requirements that these concrete input shapes break, with their nodes; none if the model runs.
 
         If a shape is given for an input with a default, the default is ignored. Raises `ValueError` for an unknown

@@ -6,7 +6,7 @@ They are checked against the model's own contract before anything is derived fro
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from math import log
 from typing import TYPE_CHECKING
@@ -15,10 +15,11 @@ from ..causes.failure import Failure, first_clash, label_of
 from ..causes.finding import Conflict, Finding
 from ..causes.limits import MAX_LISTED
 from ..causes.operands import sides_of
-from ..causes.wording import is_short, operand_rows, requirement_text
+from ..causes.wording import is_short, operand_rows
 from ..expr import Cond, eq, ge, parse_cond
 from ..expr.sizes import sizes_text
 from ..solve.cone_of_influence import cone
+from .rejected import sentence_of
 
 if TYPE_CHECKING:
     from ..lower.records import Entry
@@ -154,7 +155,7 @@ def _first_failure(
         return None
     place = Failure.of(clash, bound.lowered, sizes)
     term = min((t for t in terms if _is_plain(t)), key=lambda t: place.label not in t.nodes, default=None)
-    needed = "" if term is None else _got(requirement_text(str(term)), term.symbols, sizes)
+    needed = "" if term is None else sentence_of(str(term), term.symbols, sizes)
     notes = [f"with {filled}"] if filled else []
     notes += [*([place.reason] if needed else []), *place.origins()]
     if not needed:
@@ -180,12 +181,6 @@ def _first_failure(
 def _is_plain(term: Term) -> bool:
     """Return True if a sentence can state the term."""
     return not term.scope and term.kind != "alternative" and _PLAIN.fullmatch(str(term)) is not None
-
-
-def _got(text: str, names: Iterable[str], sizes: Mapping[str, int]) -> str:
-    given = sizes_text(sizes, names)
-    one = given.partition(" = ")[2] if len([*names]) == 1 else given
-    return f"{text}, got {one}" if one else text
 
 
 # ---------------------------------------------------------------------- the nearest sizes that run

@@ -24,7 +24,7 @@ from ..solve.facts.log import ConstraintSet
 from ..solve.search import Effort
 
 if TYPE_CHECKING:
-    from ..causes.finding import Conflict, Violation
+    from ..causes.finding import Conflict
     from ..causes.given import GivenSizes
     from ..constraints.constraints import ConstraintSystem
     from ..constraints.cores import Cores
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from ..solve.roles import Roles
     from ..solve.simplify import Readable
     from ..solve.sizes import SizeFinder
+    from .rejected import Rejected
     from .violation import InputChecker
 
 
@@ -333,20 +334,20 @@ class Solved:
         known = {name: size for name, size in sizes.items() if name in self.symbols}
         return self.finder().completed(known, dict.fromkeys(self.symbols, 2))
 
-    def violations_at(self, sizes: Mapping[str, int]) -> list[Violation]:
+    def violations_at(self, sizes: Mapping[str, int]) -> list[Rejected]:
         """Return the requirements that these sizes break whatever the other sizes are."""
         found = self._checker.at(sizes)
         if (
             not found and not sizes.keys() >= self.symbols.keys()
         ):  # a term may need no more than one of its causes
-            from .violation import term_violation
+            from .rejected import broken_terms, rejected_by
 
-            found = [term_violation(t, sizes) for t in self.contract.broken(sizes)]
+            found = rejected_by(broken_terms(self.contract, sizes), sizes)
         numbers = None if found else self._with_numbers(sizes)
         return found if numbers is None else numbers.refusals
 
     @property
-    def refusals(self) -> list[Violation]:
+    def refusals(self) -> list[Rejected]:
         """Violations that explain why no sizes are accepted. Empty if some sizes are accepted."""
         return self._checker.at(self.request.bind)
 
@@ -382,7 +383,7 @@ class Solved:
         numbers = self._with_numbers(sizes) if sizes.keys() <= self.symbols.keys() else None
         return out if numbers is None or numbers.stuck else {**out, **numbers.sizes_at(sizes)}
 
-    def check_inputs(self, shapes: Mapping[str, Sequence[int]]) -> list[Violation]:
+    def check_inputs(self, shapes: Mapping[str, Sequence[int]]) -> list[Rejected]:
         """Return the requirements that these concrete input shapes break, with their nodes. Empty if the model runs."""
         given = frozenset(self.defaults).intersection(shapes)
         solved = self._with_own(given) if given else self

@@ -1,4 +1,4 @@
-"""`Finding`, `Conflict` and `Violation`: analysis results as data. `report` formats them as text.
+"""`Finding` and `Conflict`: analysis results as data. `report` formats them as text.
 
 Codes are stable: SS1xx unknown, SS2xx cannot run, SS3xx ambiguous, SS4xx restricted by the graph, SS5xx assumed.
 """
@@ -131,21 +131,4 @@ class Conflict:
         return self.message
 
 
-@dataclass(frozen=True, slots=True)
-class Violation:
-    """A requirement that concrete input shapes break. `place` is the node that fails, and the operands it gets."""
-
-    text: str
-    message: str
-    nodes: tuple[str, ...]
-    constraint: Constraint | None = field(default=None, repr=False)
-    place: str = field(default="", repr=False)  # part of the message
-
-    def __repr__(self) -> str:
-        return f"Violation({self.message})"
-
-    def __str__(self) -> str:
-        return self.message
-
-
-__all__ = ["CODES", "Conflict", "Finding", "Severity", "Step", "Violation"]
+__all__ = ["CODES", "Conflict", "Finding", "Severity", "Step"]

@@ -280,12 +280,12 @@ def _near(a: Analysis, wanted: dict[str, int], bind: dict[str, int], least: int)
             data.setdefault("limits", {})[side] = _limits(a, wanted, side)
     beside = data["both"] or dict.fromkeys(question.names, 1)
     start = {**beside, **question.fixed, **wanted, **bind}
-    terms = a.contract.broken(start)
-    data["broken"] = [t.text for t in terms] if terms else question.broken(start)
+    rejected = question.broken(start)
+    data["broken"] = [r.text for r in rejected]
     cause = next(iter(causes(a, {**question.fixed, **wanted, **bind})), None)
     told = [line(("error", "not accepted"), f": {cause.title}" if cause is not None else "")]
     if cause is None:
-        told += [line(("dim", "  = "), text) for text in data["broken"]]
+        told += [line(("dim", "  = "), text) for text in (r.sentence for r in rejected)]
     elif cause.node:
         told.append(line(("dim", "  --> "), cause.node))
     return Result(lambda: data, [*told, *_near_lines(data, wanted)], FOUND)

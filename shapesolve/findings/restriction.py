@@ -12,11 +12,12 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
+from ..answers.rejected import requirement_text
 from ..causes.failure import Failure, expectation, sides, stored_side, stored_text
 from ..causes.finding import Finding
 from ..causes.operands import input_sites, sides_of, sites_of
 from ..causes.repair import Repair, Repairs
-from ..causes.wording import export_note, is_short, limit_help, listed, requirement_text, rule_text
+from ..causes.wording import export_note, is_short, limit_help, listed, rule_text
 from ..expr import Cond, ge
 from ..expr.plain import kind_of
 from ..expr.sizes import sizes_text

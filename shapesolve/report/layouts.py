@@ -93,8 +93,8 @@ LAYOUTS = {
         "A run; `open` lists the tensors whose shape was not fully predicted.",
         "sizes=bindings ok compared open mismatches",
     ),
-    "Violation": Layout(
-        "ViolationData", "Requirement that the given sizes break.", "condition=text message nodes"
+    "Rejected": Layout(
+        "ViolationData", "Requirement that the given sizes break.", "condition=text sentence message nodes"
     ),
 }
 
