@@ -8,7 +8,8 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
-from .answers.solved import Solved, item_size
+from .answers.names import item_size
+from .answers.solved import Solved
 from .answers.solving import solve_model
 from .arguments import checked
 from .collection import CollectionPaused

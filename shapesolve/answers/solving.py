@@ -83,6 +83,7 @@ class Opposed(NamedTuple):
             nodes=tuple(dict.fromkeys(n for t in terms for n in t.nodes)),
             notes=(f"it is treated as a separate size, `{name}`", *needs, f"it runs at {sizes_text(shown)}"),
             help=f"correct the declaration of {place}, or use another name",
+            dims=(place,),
         )
 
 

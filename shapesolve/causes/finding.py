@@ -64,7 +64,8 @@ class Finding:
     for which it does not. `constants` are initializers that hold a size of the example input.
     With `usual`, the finding does not concern typical inputs (see `Contract.usual`) and is an info. `condition` is
     the
-    condition on input sizes, unless the title contains it.
+    condition on input sizes, unless the title contains it. `dims` are the names that it is about: with its code and node,
+    they identify a finding, whatever its sentences say.
     """
 
     code: str
@@ -81,6 +82,7 @@ class Finding:
     constants: tuple[str, ...] = ()
     usual: bool = False
     condition: str = ""
+    dims: tuple[str, ...] = ()
 
     @property
     def severity(self) -> Severity:

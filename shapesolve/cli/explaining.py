@@ -58,7 +58,7 @@ def why(
     question.known(wanted)
     full = question.completed(wanted)
     found = [] if full is not None else causes(free, wanted)
-    near = {} if full is not None else _nearest(free, wanted)
+    near = {} if full is not None else free._solved.nearest(wanted, free._solved.request.assume)
     code = OK if full is not None else FOUND
     return Result(lambda: Why(full is not None, full, near, found), _lines(wanted, full, found), code)
 
@@ -71,13 +71,6 @@ def causes(free: Analysis, wanted: dict[str, int]) -> list[Finding]:
     bound = analyze(free.model, bind=wanted, assume=free._solved.request.assume)
     errors = [f for f in bound.findings if f.severity == "error"]
     return errors or [c.finding for c in find_outside(free._solved, bound._solved)]
-
-
-def _nearest(free: Analysis, wanted: dict[str, int]) -> dict[str, dict[str, int] | None]:
-    """Return the nearest accepted sizes below and above."""
-    from ..answers.outside import nearest
-
-    return nearest(free._solved, free._solved, wanted)
 
 
 def _lines(wanted: dict[str, int], full: dict[str, int] | None, causes: list[Finding]) -> Iterator[Printed]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from ..lines import row
 from .app import app
-from .console import Refused, Result, fail
+from .console import Refused, Result, fail, print_note
 from .options import AsJson, Assume, Bind, Model, find, listed_sizes, load, write_file
 from .parameters import Option
 
@@ -119,7 +119,7 @@ def profile(
     else:
         text = profile_text(a, found, tool)
         for condition in () if TARGETS[tool].commented and output is None else conditions_text(found, tool):
-            print(f"note: {condition}", file=sys.stderr)
+            print_note(condition)
     if output is None:
         return Result(lambda: data, text if tool or not sys.stdout.isatty() else _table(found))
     write_file(output, f"{text}\n".encode(), a.model)

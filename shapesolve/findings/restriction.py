@@ -125,7 +125,14 @@ class _Restrictions:
                 str(term) if code == "SS404" and is_short(str(term)) else "",
             )
             return Finding(
-                code, title, nodes=term.nodes, notes=notes, runs=runs, fails=fails, condition=condition
+                code,
+                title,
+                nodes=term.nodes,
+                notes=notes,
+                runs=runs,
+                fails=fails,
+                condition=condition,
+                dims=tuple(term.symbols),
             )
         tied = is_short(term.text) and (_is_tie(term) or self.baked.few_sizes(cause.cond))
         found = self._repairs(term, cause) if code != "SS403" or tied else ()
@@ -175,6 +182,7 @@ class _Restrictions:
             fails=fails,
             constants=() if meant else tuple(filter(None, [named])),
             condition=str(term) if code == "SS404" and is_short(str(term)) else "",
+            dims=tuple(term.symbols),
         )
 
     def _targets(self, entry: Entry, constant: Stored | None) -> Iterator[str]:
