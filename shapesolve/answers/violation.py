@@ -166,12 +166,13 @@ class InputChecker:
                 nodes.update(dict.fromkeys(tracer.labels(site)))
         cond = constraint.cond if need(constraint) is broken.cond else broken.cond
         place = breaking_text(constraint.origin, operands[0], sizes, self.concrete_shapes)
-        if not cond.is_false:
+        if not (cond.is_false or self._contract().impossible):
             needed, sentence = self._needed(cond, constraint, sizes)
             if constraint.role == "user" and not place:
                 sentence += " (assumed by the user)"
             return Rejected(needed, sentence, tuple(nodes), constraint, place)
-        needed, sentence, assumed = text_of(cond), "no size makes this run", self._assumption(constraint)
+        assumed = self._assumption(constraint)
+        needed = sentence = "no input sizes run"
         if assumed is not None:
             sentence = f"under the assumption {assumed.cond} ({assumed.origin.rule}), {sentence}"
             needed, constraint = str(assumed.cond), assumed

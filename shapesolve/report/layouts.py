@@ -86,7 +86,7 @@ LAYOUTS = {
         "UsualData",
         "Contract for typical sizes: conditions equivalent to the exact ones if the scope holds and all sizes are at least"
         " 1.",
-        "scope terms",
+        "scope terms impossible:bool",
     ),
     "Verification": Layout(
         "RunData",
