@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from ..expr.sizes import answer_text
 from .app import app
+from .asking import SIZES, asked_sizes
 from .console import FOUND, OK, Refused, Result
-from .options import Assume, Model, find, listed_sizes, load
+from .options import Assume, Model, find, load
 from .parameters import Argument
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class Why:
 )
 def why(
     model: Model,
-    sizes: Annotated[list[str], Argument(metavar="NAME=SIZE...", help="Sizes to explain: height=1082.")],
+    sizes: Annotated[list[str], Argument(metavar="SIZES...", help=SIZES)],
     assume: Assume = None,
 ) -> Result[Why | Refused]:
     """Explain why the model fails at some sizes.
@@ -52,10 +53,9 @@ def why(
     """
     from ..deploy import Sizes as Question
 
-    wanted = listed_sizes(",".join(sizes), "why")
     free = find(load(model, assume), findings=False)
+    wanted = asked_sizes(free, sizes)
     question = Question(free, {}, least=0)
-    question.known(wanted)
     full = question.completed(wanted)
     found = [] if full is not None else causes(free, wanted)
     near = {} if full is not None else free._solved.nearest(wanted, free._solved.request.assume)
