@@ -70,7 +70,7 @@ ALLOWED: dict[str, set[str]] = {
 # and what an extra brings.
 BY_NAME: dict[str, set[str]] = {
     "expr.offer": {"solve.simplify"},  # `Dim.simplify`
-    "analysis": {"change.annotate", "explorer", "report"},  # `Analysis.to_html` and the like
+    "analysis": {"change.annotate", "deploy", "explorer", "report"},  # `Analysis.to_html` and the like
     "testing": {"torch"},
     "cli.checking": {"torch"},
 }

@@ -271,7 +271,7 @@ def _near(a: Analysis, wanted: dict[str, int], bind: dict[str, int], least: int)
     """Return the result of ``sizes --near``: the nearest accepted sizes, and the conditions that the given ones break."""
     from ..deploy import NoSizes
     from ..deploy import Sizes as Question
-    from .explaining import causes
+    from ..deploy.why import causes_at
 
     question = Question(a, bind, least=least)
     question.known(wanted)
@@ -290,7 +290,7 @@ def _near(a: Analysis, wanted: dict[str, int], bind: dict[str, int], least: int)
     start = {**beside, **question.fixed, **wanted, **bind}
     rejected = question.broken(start)
     data["broken"] = [r.text for r in rejected]
-    cause = next(iter(causes(a, {**question.fixed, **wanted, **bind})), None)
+    cause = next(iter(causes_at(a, {**question.fixed, **wanted, **bind})), None)
     told = [line(("error", "not accepted"), f": {cause.title}" if cause is not None else "")]
     if cause is None:
         told += [line(("dim", "  = "), text) for text in (r.sentence for r in rejected)]

@@ -33,6 +33,7 @@ from ..model.saving import write_atomically
 from ..settings import SettingsError, settings_table, texts
 
 if TYPE_CHECKING:
+    from ..analysis import Analysis
     from ..causes.finding import Finding
 
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
@@ -147,6 +148,11 @@ class Gate:
         if baseline is not None:
             gate = gate.with_baseline(baseline)
         return replace(gate, limits=True) if limits else gate
+
+
+def checked_findings(analysis: Analysis) -> tuple[Finding, ...]:
+    """Return the findings that `check` shows without settings and options."""
+    return Gate().sifted("", analysis.findings).shown
 
 
 def fingerprint(path: str, finding: Finding) -> str:
