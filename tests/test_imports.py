@@ -54,7 +54,7 @@ ALLOWED: dict[str, set[str]] = {
     "explorer": CORE | {"answers", "causes", "analysis", "deploy", "lines", "report", "constraints"},
     "change": CORE | {"answers", "arguments", "causes", "analysis", "collection", "deploy", "lines", "runs"},
     "change.annotate": CORE | {"analysis", "change", "findings", "report"},
-    "deploy": CORE | {"arguments", "analysis"},
+    "deploy": CORE | {"answers", "arguments", "analysis", "causes"},
     "builder": EVERYTHING,
     "compat": EVERYTHING | {"builder"},
     "cli": EVERYTHING | {""},

@@ -223,11 +223,8 @@ def _unranked(analysis: Solved) -> Iterator[Finding]:
         node, prefix = analysis.lowered.producers.get(name, (None, ""))
         if node is None:
             if name in analysis.inputs:
-                yield Finding(
-                    "SS103",
-                    f"input {name} has unknown rank: it declares no shape, and no node implies one",
-                    dims=(name,),
-                )
+                title = f"input {name} has unknown rank: it declares no shape, and no node implies one"
+                yield Finding("SS103", title, dims=(name,))
         elif f"{prefix}{node.label}" not in explained:
             label = f"{prefix}{node.label}"
             title = (

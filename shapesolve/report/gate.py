@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from ..causes.finding import Finding
 
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
-#: version of a baseline file; in version 1, the title took the place of the dims
-VERSION = 2
 #: stands for the dims of a finding in a baseline of version 1
 _ANY = "*"
 #: size limits inherent in a model's structure: the contract includes them, and they are shown only on request
@@ -84,7 +82,7 @@ class Gate:
             SettingsError: If the file is not a baseline.
         """
         known, version = read_baseline(file)
-        return replace(self, baseline=file, known=known, outdated=version < VERSION)
+        return replace(self, baseline=file, known=known, outdated=version == 1)
 
     def sifted(self, path: str, findings: Iterable[Finding]) -> Sifted:
         """Split the findings of one model into those to show and counts of hidden ones."""
@@ -293,6 +291,6 @@ def write_baseline(file: Path, found: Iterable[tuple[str, Iterable[Finding]]]) -
         for place, findings in ((relative(path, file), findings) for path, findings in found)
         for f in findings
     ]
-    text = json.dumps({"version": VERSION, "findings": entries}, indent=1, ensure_ascii=False)
+    text = json.dumps({"version": 2, "findings": entries}, indent=1, ensure_ascii=False)
     write_atomically(file, f"{text}\n".encode("utf-8", "surrogatepass"))
     return len(entries)
