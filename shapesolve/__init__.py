@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .analysis import Analysis, analyze
-    from .causes.finding import Conflict, Finding, Violation
+    from .answers.rejected import Rejected, Violation
+    from .causes.finding import Conflict, Finding
     from .change.annotate.annotate import annotate, read_contract
     from .change.annotate.file import save_annotated
     from .change.compare.diff import diff
@@ -68,7 +69,8 @@ __version__ = "0.1.0"
 #: package or module -> names that it defines
 _DEFINED = {
     "analysis": ("Analysis", "analyze"),
-    "causes.finding": ("Conflict", "Finding", "Violation"),
+    "answers.rejected": ("Rejected", "Violation"),
+    "causes.finding": ("Conflict", "Finding"),
     "change.annotate.annotate": ("annotate", "read_contract"),
     "change.annotate.file": ("save_annotated",),
     "change.compare.diff": ("diff",),
@@ -141,6 +143,7 @@ __all__ = [
     "Refused",
     "Refuted",
     "Registry",
+    "Rejected",
     "Rule",
     "Shape",
     "Term",

@@ -8,8 +8,9 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
-from .answers.solved import Solved, item_size
-from .answers.solving import solve_model
+from .answers.names import item_size
+from .answers.solved import Solved
+from .answers.solving import solve_request
 from .arguments import checked
 from .collection import CollectionPaused
 from .expr import Cond, Dim, Shape
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
 
     from .answers.derivation import Derivation
     from .answers.judge import Bounds, Divisor
-    from .answers.violation import TensorSizes
-    from .causes.finding import Conflict, Finding, Violation
+    from .answers.rejected import Rejected, TensorSizes
+    from .causes.finding import Conflict, Finding
     from .constraints.audit import Audit
     from .constraints.constraints import ConstraintSystem
     from .lower.types import Known
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 AUDIT_RLIMIT = 3 * DEFAULT_RLIMIT
 BroadcastMode = Literal["strict", "named", "equal"]
 
-#: output formats of an analysis, and the functions in `report` that write them (loaded when used)
+#: what an analysis writes or answers with rooms above it: the functions, which are loaded when used
 RENDERERS = {
     "html": "shapesolve.explorer.page:render_html",
     "notebook": "shapesolve.explorer.notebook:render_notebook",
@@ -52,6 +53,8 @@ RENDERERS = {
     "text": "shapesolve.report.text:render_text",
     "annotated": "shapesolve.change.annotate.annotate:annotate",
     "updated": "shapesolve.change.annotate.annotate:update_shapes",
+    "why": "shapesolve.deploy.why:why",
+    "checked": "shapesolve.report.gate:checked_findings",
 }
 
 
@@ -104,32 +107,13 @@ def analyze(
         read = read_model(model)
         if opset is not None:
             read = replace(read, opsets=MappingProxyType({**read.opsets, "": int(opset)}))
-        return analysis_of(read, request, Watch(progress, observe))
-
-
-def analysis_of(model: Model, request: Request, watch: Watch | None = None) -> Analysis:
-    """Return the analysis of a model that has been read.
-
-    If the contract excludes the requested sizes or assumptions, the analysis is of the model without them, and
-    reports the broken conditions as conflicts.
-    """
-    solved = solve_model(model, request, watch)
-    request = solved.request
-    if not (request.bind or request.assume) or not solved.contract.impossible:
-        return Analysis(solved)
-    free = solved.again(bind={}, assume=())
-    if free.contract.impossible:
-        return Analysis(free)
-    from .answers.outside import find_outside
-
-    rejected = find_outside(free, solved)
-    return Analysis(Solved(free.lowered, request, rejected_request=rejected) if rejected else solved)
+        return Analysis(solve_request(read, request, Watch(progress, observe)))
 
 
 def _analyzed_again(source: str | bytes, opsets: Mapping[str, int], options: dict[str, Any]) -> Analysis:
     """Restore a pickled analysis by analyzing its model again."""
     request = Request(**{**options, "rules": options["rules"] or with_built_in(None)})
-    return analysis_of(replace(read_model(source), opsets=MappingProxyType(opsets)), request)
+    return Analysis(solve_request(replace(read_model(source), opsets=MappingProxyType(opsets)), request))
 
 
 class Analysis:
@@ -185,6 +169,12 @@ class Analysis:
     def inputs(self) -> Mapping[str, Known]:
         """The model's inputs by name, with their types and declared shapes."""
         return self._solved.inputs
+
+    @property
+    def outputs(self) -> dict[str, Known]:
+        """The model's outputs by name, with their types and shapes."""
+        tensors = self._solved.lowered.tensors
+        return {name: tensors[name] for name, _ in self.model.graph.outputs if name in tensors}
 
     @property
     def symbols(self) -> dict[str, Dim]:
@@ -356,18 +346,31 @@ class Analysis:
         At rejected sizes, it has the tensors computed before the run stops, and `violations` has the reasons. Raises
         `ValueError` for an unknown name or an invalid size.
         """
-        from .answers.violation import tensor_sizes
+        from .answers.claim import tensor_sizes
 
         return tensor_sizes(self._solved, sizes_of(bindings))
 
     @checked
-    def check_inputs(self, shapes: Mapping[str, Sequence[int]]) -> list[Violation]:
+    def check_inputs(self, shapes: Mapping[str, Sequence[int]]) -> list[Rejected]:
         """Return the requirements that these concrete input shapes break, with their nodes; none if the model runs.
 
         If a shape is given for an input with a default, the default is ignored. Raises `ValueError` for an unknown
         name or an invalid shape.
         """
         return self._solved.check_inputs(shapes)
+
+    def why(self, sizes: Mapping[str, int]) -> Any:
+        """Return why the model fails at these sizes (`shapesolve.deploy.why.Why`), as `why` prints it; true if it runs."""
+        return self._render("why", sizes_of(sizes))
+
+    @checked
+    def nearest(self, sizes: Mapping[str, int]) -> dict[str, dict[str, int] | None]:
+        """Return the accepted sizes nearest to the given ones, below and above them; None where there are none."""
+        return self._solved.nearest(sizes_of(sizes), self._solved.request.assume)
+
+    def check(self) -> tuple[Finding, ...]:
+        """Return the findings that `shapesolve check` shows, errors first."""
+        return tuple(self._render("checked"))
 
     @checked
     def bind_inputs(self, shapes: Mapping[str, Sequence[int]]) -> dict[str, int]:

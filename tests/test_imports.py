@@ -54,7 +54,7 @@ ALLOWED: dict[str, set[str]] = {
     "explorer": CORE | {"answers", "causes", "analysis", "deploy", "lines", "report", "constraints"},
     "change": CORE | {"answers", "arguments", "causes", "analysis", "collection", "deploy", "lines", "runs"},
     "change.annotate": CORE | {"analysis", "change", "findings", "report"},
-    "deploy": CORE | {"arguments", "analysis"},
+    "deploy": CORE | {"answers", "arguments", "analysis", "causes"},
     "builder": EVERYTHING,
     "compat": EVERYTHING | {"builder"},
     "cli": EVERYTHING | {""},
@@ -70,7 +70,7 @@ ALLOWED: dict[str, set[str]] = {
 # and what an extra brings.
 BY_NAME: dict[str, set[str]] = {
     "expr.offer": {"solve.simplify"},  # `Dim.simplify`
-    "analysis": {"change.annotate", "explorer", "report"},  # `Analysis.to_html` and the like
+    "analysis": {"change.annotate", "deploy", "explorer", "report"},  # `Analysis.to_html` and the like
     "testing": {"torch"},
     "cli.checking": {"torch"},
 }

@@ -12,9 +12,11 @@ from ..expr import Dim
 from ..expr.limits import MAX_LENGTH, MAX_MEANT
 from ..expr.nearest import like, meant
 from ..expr.parse import DimSyntaxError, parse_dim
+from .rejected import TensorSizes
 
 if TYPE_CHECKING:
     from ..lower.lowered import Lowered
+    from .solved import Solved
 
 #: a tensor name (or a backticked one) directly followed by an index; what may be in a name without backticks
 _REFERENCE = re.compile(r"`([^`]+)`\[\s*(-?\d+)\s*\]|([\w./:\-]*[\w./:])\[\s*(-?\d+)\s*\]")
@@ -128,3 +130,14 @@ def _dim_of(lowered: Lowered, tensor: str, axis: int) -> Dim:
     if not -len(shape) <= axis < len(shape):
         raise IndexError(f"tensor {tensor!r} has shape {shape}: it has no axis {axis}")
     return shape[axis]
+
+
+def tensor_sizes(solved: Solved, sizes: Mapping[str, int]) -> TensorSizes:
+    """See `Analysis.evaluate`."""
+    for name in sizes.keys() - known_names(solved.lowered):
+        raise ValueError(no_dim(name, solved.lowered))
+    violations = solved.violations_at(sizes)
+    if not violations:
+        return TensorSizes(solved.sizes_at(sizes))
+    failing = {v.constraint.node for v in violations if v.constraint is not None}
+    return TensorSizes(solved.concrete_shapes.until(failing, sizes) if failing else {}, violations)

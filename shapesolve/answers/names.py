@@ -84,3 +84,15 @@ def grouped(
     return [
         Tensors(members[0], dtype, shape, len(members) - 1) for (_, dtype, shape), members in groups.items()
     ]
+
+
+def item_size(dtype: int) -> int:
+    """Bytes per element of a type; 0 if not whole or not fixed (int4, strings)."""
+    import onnx
+
+    try:
+        size = int(onnx.helper.tensor_dtype_to_np_dtype(dtype).itemsize)
+    except (KeyError, ValueError, TypeError):
+        return 0
+    packed = dtype in (onnx.TensorProto.STRING, onnx.TensorProto.INT4, onnx.TensorProto.UINT4)
+    return 0 if packed else size

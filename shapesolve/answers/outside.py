@@ -6,24 +6,23 @@ They are checked against the model's own contract before anything is derived fro
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from math import log
 from typing import TYPE_CHECKING
 
 from ..causes.failure import Failure, first_clash, label_of
 from ..causes.finding import Conflict, Finding
 from ..causes.limits import MAX_LISTED
 from ..causes.operands import sides_of
-from ..causes.wording import is_short, operand_rows, requirement_text
+from ..causes.wording import is_short, operand_rows
 from ..expr import Cond, eq, ge, parse_cond
 from ..expr.sizes import sizes_text
-from ..solve.cone_of_influence import cone
+from .example import closest, sizes_help
+from .rejected import sentence_of
 
 if TYPE_CHECKING:
     from ..lower.records import Entry
     from ..solve.contract.contract import Term
-    from ..solve.search import Model
     from .solved import Solved
 
 
@@ -74,7 +73,7 @@ def _conflict(
             guilty = fewer
     rows = [free.lowered.log[number] for t in terms for number in t.numbers]
     given = {n: size for n, size in bound.request.bind.items() if n in free.symbols}
-    near = closest(nearest(bound, free, given), given)
+    near = closest(free.nearest(given, bound.request.assume), given)
     usual = (t for t in free.contract.usual if all(c.evaluate(given) is not False for c in t.scope))
     broken = [t for t in usual if engine.satisfiable([t.cond, *stated]).unsat]
     finding = _first_failure(free, bound, broken, next(iter(near), None)) or _of_rows(
@@ -92,6 +91,7 @@ def _conflict(
         finding.operands,
         notes=finding.notes,
         help=sizes_help(near, given, [t.cond for t in free.contract.usual]),
+        dims=tuple(given),
     )
     places = frozenset((id(row.node), row.prefix, row.why) for row in rows)
     find = partial(bound.cores.of_contradiction, places)  # the system includes the user's conditions
@@ -154,7 +154,7 @@ def _first_failure(
         return None
     place = Failure.of(clash, bound.lowered, sizes)
     term = min((t for t in terms if _is_plain(t)), key=lambda t: place.label not in t.nodes, default=None)
-    needed = "" if term is None else _got(requirement_text(str(term)), term.symbols, sizes)
+    needed = "" if term is None else sentence_of(str(term), term.symbols, sizes)
     notes = [f"with {filled}"] if filled else []
     notes += [*([place.reason] if needed else []), *place.origins()]
     if not needed:
@@ -180,67 +180,3 @@ def _first_failure(
 def _is_plain(term: Term) -> bool:
     """Return True if a sentence can state the term."""
     return not term.scope and term.kind != "alternative" and _PLAIN.fullmatch(str(term)) is not None
-
-
-def _got(text: str, names: Iterable[str], sizes: Mapping[str, int]) -> str:
-    given = sizes_text(sizes, names)
-    one = given.partition(" = ")[2] if len([*names]) == 1 else given
-    return f"{text}, got {one}" if one else text
-
-
-# ---------------------------------------------------------------------- the nearest sizes that run
-
-
-def nearest(bound: Solved, free: Solved, given: Mapping[str, int]) -> dict[str, Model | None]:
-    """Return the accepted sizes nearest to the given ones, below and above them; both are the same if sizes must move
-    in different directions.
-    """
-    assumed = [
-        item if isinstance(item, Cond) else parse_cond(item, free.symbols) for item in bound.request.assume
-    ]
-    finder = free.finder(assumed, floor=1)
-    if free.contract.impossible:
-        return {"below": None, "above": None}
-    found: dict[str, Model | None] = {
-        "below": finder.nearest(given, "below"),
-        "above": finder.nearest(given, "above"),
-    }
-    if not any(found.values()):
-        both = finder.nearest(given)
-        found = {"below": both, "above": both}
-    return found
-
-
-def sizes_help(near: Sequence[Model], given: Mapping[str, int], conds: Sequence[Cond]) -> str:
-    """Return the help line with the nearest sizes that run: "use height = 96 or height = 112"; empty if there are none.
-
-    Names without a given size are listed if `conds` tie them to a size that changes.
-    """
-    texts: dict[str, None] = {}
-    for sizes in near:
-        changed = _changed(sizes, given)
-        tied = frozenset[str]().union(*(c.free for c in cone(changed, conds)))
-        texts[sizes_text(sizes, [*changed, *(n for n in sizes if n in tied and n not in given)])] = None
-    return f"use {' or '.join(texts)}" if any(texts) else ""
-
-
-def closest(near: Mapping[str, Model | None], given: Mapping[str, int]) -> list[Model]:
-    """Return the sizes worth proposing, the best first: few changes, and none that is far larger than another."""
-    found = [sizes for sizes in near.values() if sizes is not None]
-    ranked = sorted(found, key=lambda sizes: (len(_changed(sizes, given)), _far(sizes, given)))
-    best = ranked[:1]
-    return best + [
-        sizes
-        for sizes in ranked[1:]
-        if _changed(sizes, given) == _changed(best[0], given)
-        and _far(sizes, given) <= _far(best[0], given) + log(2)
-    ]
-
-
-def _changed(sizes: Mapping[str, int], given: Mapping[str, int]) -> Collection[str]:
-    return [n for n, size in given.items() if sizes[n] != size]
-
-
-def _far(sizes: Mapping[str, int], given: Mapping[str, int]) -> float:
-    """Return the largest change of a size, relative to it."""
-    return max((abs(log((sizes[n] + 0.5) / (size + 0.5))) for n, size in given.items()), default=0.0)

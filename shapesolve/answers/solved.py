@@ -11,7 +11,7 @@ from functools import cache, partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Self
 
-from ..expr import FALSE, TRUE, Cond, Dim, eq, symbol
+from ..expr import FALSE, TRUE, Cond, Dim, eq, parse_cond, symbol
 from ..lazy import cached_property
 from ..lower.fixpoint import lower_model
 from ..lower.lowered import Lowered
@@ -22,9 +22,11 @@ from ..solve.bindings import Bindings, find_bindings
 from ..solve.engine import Engine
 from ..solve.facts.log import ConstraintSet
 from ..solve.search import Effort
+from .example import closest, nearest
+from .names import item_size
 
 if TYPE_CHECKING:
-    from ..causes.finding import Conflict, Violation
+    from ..causes.finding import Conflict
     from ..causes.given import GivenSizes
     from ..constraints.constraints import ConstraintSystem
     from ..constraints.cores import Cores
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from ..solve.roles import Roles
     from ..solve.simplify import Readable
     from ..solve.sizes import SizeFinder
+    from .rejected import Rejected
     from .violation import InputChecker
 
 
@@ -333,20 +336,35 @@ class Solved:
         known = {name: size for name, size in sizes.items() if name in self.symbols}
         return self.finder().completed(known, dict.fromkeys(self.symbols, 2))
 
-    def violations_at(self, sizes: Mapping[str, int]) -> list[Violation]:
+    def violations_at(self, sizes: Mapping[str, int]) -> list[Rejected]:
         """Return the requirements that these sizes break whatever the other sizes are."""
         found = self._checker.at(sizes)
         if (
             not found and not sizes.keys() >= self.symbols.keys()
         ):  # a term may need no more than one of its causes
-            from .violation import term_violation
+            from .rejected import broken_terms, rejected_by
 
-            found = [term_violation(t, sizes) for t in self.contract.broken(sizes)]
+            found = rejected_by(broken_terms(self.contract, sizes), sizes)
         numbers = None if found else self._with_numbers(sizes)
-        return found if numbers is None else numbers.refusals
+        found = found if numbers is None else numbers.refusals
+        return [replace(v, find=partial(self.near, sizes)) for v in found]
+
+    def near(self, sizes: Mapping[str, int]) -> list[dict[str, int]]:
+        """Return accepted sizes near the given ones, the best first."""
+        given = {n: size for n, size in sizes.items() if n in self.symbols}
+        return closest(self.nearest(given), given)
+
+    def nearest(
+        self, given: Mapping[str, int], assume: Sequence[Cond | str] = ()
+    ) -> dict[str, dict[str, int] | None]:
+        """Return the accepted sizes nearest to the given ones, below and above them, if `assume` holds too."""
+        if self.contract.impossible:
+            return {"below": None, "above": None}
+        assumed = [item if isinstance(item, Cond) else parse_cond(item, self.symbols) for item in assume]
+        return nearest(self.finder(assumed, floor=1), given)
 
     @property
-    def refusals(self) -> list[Violation]:
+    def refusals(self) -> list[Rejected]:
         """Violations that explain why no sizes are accepted. Empty if some sizes are accepted."""
         return self._checker.at(self.request.bind)
 
@@ -382,7 +400,7 @@ class Solved:
         numbers = self._with_numbers(sizes) if sizes.keys() <= self.symbols.keys() else None
         return out if numbers is None or numbers.stuck else {**out, **numbers.sizes_at(sizes)}
 
-    def check_inputs(self, shapes: Mapping[str, Sequence[int]]) -> list[Violation]:
+    def check_inputs(self, shapes: Mapping[str, Sequence[int]]) -> list[Rejected]:
         """Return the requirements that these concrete input shapes break, with their nodes. Empty if the model runs."""
         given = frozenset(self.defaults).intersection(shapes)
         solved = self._with_own(given) if given else self
@@ -430,15 +448,3 @@ class Solved:
         """Return the sizes of the symbols at concrete input shapes."""
         given = frozenset(self.defaults).intersection(shapes)
         return (self._with_own(given) if given else self)._checker.bind(shapes)[0]
-
-
-def item_size(dtype: int) -> int:
-    """Bytes per element of a type; 0 if not whole or not fixed (int4, strings)."""
-    import onnx
-
-    try:
-        size = int(onnx.helper.tensor_dtype_to_np_dtype(dtype).itemsize)
-    except (KeyError, ValueError, TypeError):
-        return 0
-    packed = dtype in (onnx.TensorProto.STRING, onnx.TensorProto.INT4, onnx.TensorProto.UINT4)
-    return 0 if packed else size

@@ -40,6 +40,25 @@ def solve_model(model: Model, request: Request, watch: Watch | None = None) -> S
     return Solved(lower_model(model, request), request)
 
 
+def solve_request(model: Model, request: Request, watch: Watch | None = None) -> Solved:
+    """Solve a model for a request that its contract may exclude.
+
+    If it does, the result is the model without the requested sizes and assumptions, and the broken conditions are its
+    conflicts.
+    """
+    solved = solve_model(model, request, watch)
+    request = solved.request
+    if not (request.bind or request.assume) or not solved.contract.impossible:
+        return solved
+    free = solved.again(bind={}, assume=())
+    if free.contract.impossible:
+        return free
+    from .outside import find_outside
+
+    rejected = find_outside(free, solved)
+    return Solved(free.lowered, request, rejected_request=rejected) if rejected else solved
+
+
 def _over_inputs(model: Model, request: Request) -> tuple[Cond | str, ...]:
     """Return the assumptions, with dims of tensors (`x[0]`) replaced by their definitions without any assumption."""
     lowered = lower_model(model, request._replace(bind={}, assume=()))
@@ -83,6 +102,7 @@ class Opposed(NamedTuple):
             nodes=tuple(dict.fromkeys(n for t in terms for n in t.nodes)),
             notes=(f"it is treated as a separate size, `{name}`", *needs, f"it runs at {sizes_text(shown)}"),
             help=f"correct the declaration of {place}, or use another name",
+            dims=(place,),
         )
 
 

@@ -1,22 +1,23 @@
-"""`check_inputs`: tests concrete input shapes against declarations and requirements."""
+"""`InputChecker`: tests concrete input shapes against declarations and requirements."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..causes.finding import Violation
 from ..expr import Cond, Dim, all_of, eq
 from ..expr.cond import has_value
 from ..expr.limits import INT64_MAX
 from ..expr.nearest import meant
-from ..expr.sizes import sizes_text
 from ..lazy import cached_property
 from ..lower.request import size_of
 from ..lower.types import Tensor
 from ..solve.check import Broken, Checker
+from ..solve.contract.contract import text_of
 from ..solve.engine import Engine
 from ..solve.facts.log import need
+from ..solve.simplify.forms import short_form
+from .rejected import Rejected, broken_terms, misfit, sentence_of
 
 if TYPE_CHECKING:
     from ..causes.finding import Conflict
@@ -24,49 +25,8 @@ if TYPE_CHECKING:
     from ..lower.lowered import Lowered
     from ..lower.request import Request
     from ..solve.accepted import Accepted
-    from ..solve.contract.contract import Contract, Term
+    from ..solve.contract.contract import Contract
     from ..solve.facts.constraint import Constraint
-    from .solved import Solved
-
-
-class TensorSizes(dict[str, tuple[int, ...]]):
-    """Shapes of tensors by name.
-
-    If the sizes are not accepted, `violations` says why, the shapes are those that a run makes before it stops, and the truth
-    value is False.
-    """
-
-    def __init__(self, shapes: Mapping[str, tuple[int, ...]], violations: Sequence[Violation] = ()) -> None:
-        super().__init__(shapes)
-        self.violations = tuple(violations)
-
-    def __bool__(self) -> bool:
-        return len(self) > 0 and not self.violations
-
-    def __repr__(self) -> str:
-        if not self.violations:
-            return super().__repr__()
-        return f"<TensorSizes of {len(self)} tensors, not accepted: {self.violations[0]}>"
-
-
-def tensor_sizes(solved: Solved, sizes: Mapping[str, int]) -> TensorSizes:
-    """See `Analysis.evaluate`."""
-    from .claim import known_names, no_dim
-
-    for name in sizes.keys() - known_names(solved.lowered):
-        raise ValueError(no_dim(name, solved.lowered))
-    violations = solved.violations_at(sizes)
-    if not violations:
-        return TensorSizes(solved.sizes_at(sizes))
-    failing = {v.constraint.node for v in violations if v.constraint is not None}
-    return TensorSizes(solved.concrete_shapes.until(failing, sizes) if failing else {}, violations)
-
-
-def term_violation(term: Term, sizes: Mapping[str, int]) -> Violation:
-    """Return the violation of a contract term, by the first node that needs it."""
-    needs = [c for c in term.constraints if c.role == "requirement"]
-    text = f"{term.text} does not hold for {sizes_text(sizes, term.symbols)}"
-    return Violation(term.text, text, term.nodes, needs[0] if needs else None)
 
 
 def _shape_of(given: Any) -> tuple[Any, ...]:
@@ -101,7 +61,7 @@ class InputChecker:
         self.checker = Checker(lowered.constraints, lowered.facts, accepted)
         self.names = {name for name, _ in lowered.model.graph.inputs}
 
-    def bind(self, shapes: Mapping[str, Sequence[int]]) -> tuple[dict[str, int], list[Violation]]:
+    def bind(self, shapes: Mapping[str, Sequence[int]]) -> tuple[dict[str, int], list[Rejected]]:
         """Return the symbols' sizes for these shapes, and violations of declared shapes.
 
         Raises:
@@ -111,7 +71,7 @@ class InputChecker:
             name = next(n for n in shapes if n not in self.names)
             raise ValueError(f"the model has no input {name!r}{meant(name, self.names)}")
         sizes: dict[str, int] = {}
-        wrong: list[Violation] = []
+        wrong: list[Rejected] = []
         later: list[tuple[str, int, Dim, int]] = []
         fit: dict[
             int, Sequence[int]
@@ -127,7 +87,7 @@ class InputChecker:
             found = len(wrong) + len(later)
             if len(given) != len(dims):
                 wrong.append(
-                    _misfit(f"{name} must have rank {len(dims)}, got rank {len(given)}: {list(given)}")
+                    misfit(f"{name} must have rank {len(dims)}, got rank {len(given)}: {list(given)}")
                 )
                 continue
             for axis, ((label, const, d), size) in enumerate(zip(dims, given)):
@@ -138,7 +98,7 @@ class InputChecker:
                         later.append((name, axis, d, size))
                 elif sizes.setdefault(label, size) != size:
                     wrong.append(
-                        _misfit(f"{name}[{axis}] is {size}, but {label} is {sizes[label]} in another input")
+                        misfit(f"{name}[{axis}] is {size}, but {label} is {sizes[label]} in another input")
                     )
             if found == len(wrong) + len(later):
                 fit[id(dims)] = given
@@ -147,7 +107,7 @@ class InputChecker:
             for name, axis, d, size in later:
                 value = d.evaluate(sizes) if d.terms else d.const
                 if value != size:
-                    wrong.append(_misfit(_declared_text(name, axis, d, size, value)))
+                    wrong.append(misfit(_declared_text(name, axis, d, size, value)))
         return sizes, wrong
 
     def _solve(self, stated: list[tuple[Dim, int]], sizes: dict[str, int]) -> None:
@@ -172,12 +132,12 @@ class InputChecker:
                 sizes.update({n: found.get(n, 1) for n in sorted(names)})
                 return
 
-    def at(self, sizes: Mapping[str, int]) -> list[Violation]:
+    def at(self, sizes: Mapping[str, int]) -> list[Rejected]:
         """All violations at these sizes, whatever the other sizes are."""
         broken = self.checker.broken(sizes)
         if broken:
             return [self._violation(b, sizes) for b in broken]
-        return [Violation(c.finding.title, c.message, c.nodes) for c in self._conflicts]
+        return [Rejected(c.finding.title, c.message, c.nodes) for c in self._conflicts]
 
     @cached_property
     def _conflicts(self) -> tuple[Conflict, ...]:
@@ -192,9 +152,9 @@ class InputChecker:
         behind = next((c.stated for c in self._conflicts if constraint in c.stated), ())
         return next((c for c in behind if c.role == "assumption"), None)
 
-    def _violation(self, broken: Broken, sizes: Mapping[str, int]) -> Violation:
+    def _violation(self, broken: Broken, sizes: Mapping[str, int]) -> Rejected:
         from ..causes.operands import SiteTracer, with_other_inputs
-        from ..causes.wording import breaking_text, violation_text
+        from ..causes.wording import breaking_text
 
         constraint, nodes = broken.constraints[0], dict.fromkeys(broken.nodes)
         tracer, operands = SiteTracer(self.lowered), []
@@ -205,25 +165,34 @@ class InputChecker:
             for site in sites:
                 nodes.update(dict.fromkeys(tracer.labels(site)))
         cond = constraint.cond if need(constraint) is broken.cond else broken.cond
-        needed = self._needed(cond, constraint, sizes)
         place = breaking_text(constraint.origin, operands[0], sizes, self.concrete_shapes)
-        text = violation_text(needed, cond, constraint, sizes, place)
-        assumed = self._assumption(constraint) if cond.is_false else None
+        if not (cond.is_false or self._contract().impossible):
+            needed, sentence = self._needed(cond, constraint, sizes)
+            if constraint.role == "user" and not place:
+                sentence += " (assumed by the user)"
+            return Rejected(needed, sentence, tuple(nodes), constraint, place)
+        assumed = self._assumption(constraint)
+        needed = sentence = "no input sizes run"
         if assumed is not None:
-            text = f"under the assumption {assumed.cond} ({assumed.origin.rule}), {text}"
+            sentence = f"under the assumption {assumed.cond} ({assumed.origin.rule}), {sentence}"
             needed, constraint = str(assumed.cond), assumed
-        elif cond.is_false and self.lowered.defaults:  # another value may do
-            text = f"with the default of {' and of '.join(self.lowered.defaults)}, {text}"
-        return Violation(needed, text, tuple(nodes), constraint, place)
+        elif self.lowered.defaults:  # another value may do
+            sentence = f"with the default of {' and of '.join(self.lowered.defaults)}, {sentence}"
+        return Rejected(needed, sentence, tuple(nodes), constraint, place)
 
-    def _needed(self, cond: Cond, constraint: Constraint, sizes: Mapping[str, int]) -> str:
-        """Return the text of a violated condition: the contract's term, or its shortest form."""
-        from ..solve.contract.contract import text_of
-        from ..solve.simplify.forms import short_form
-
-        terms = self._contract().from_constraint(constraint)
-        broken = [t.cond for t in terms if t.cond.evaluate(sizes) is False]
-        return text_of(all_of(broken) if broken else short_form(cond, self.engine))
+    def _needed(self, cond: Cond, constraint: Constraint, sizes: Mapping[str, int]) -> tuple[str, str]:
+        """Return a broken requirement as text and as a sentence: the terms that state or imply it, or its shortest form."""
+        terms = broken_terms(self._contract(), sizes)
+        own = [t for t in terms if constraint in t.constraints]
+        own = own or [t for t in terms if self.engine.entails(cond, [t.cond], cheap=True).proved][:1]
+        own = own or [
+            t for t in self._contract().from_constraint(constraint) if t.cond.evaluate(sizes) is False
+        ]
+        if not own:
+            text = text_of(short_form(cond, self.engine))
+            return text, sentence_of(text, sorted(cond.free), sizes)
+        sentences = (sentence_of(t.text, t.symbols, sizes) for t in own)
+        return text_of(all_of([t.cond for t in own])), " and ".join(sentences)
 
 
 def _at(d: Dim, sizes: Mapping[str, int]) -> Dim | None:
@@ -241,7 +210,3 @@ def _declared_text(name: str, axis: int, d: Dim, size: int, value: int | None) -
     if value is None:
         return f"{name}[{axis}] must be {d}, got {size}"
     return f"{name}[{axis}] must be {d} = {value}, got {size}"
-
-
-def _misfit(message: str) -> Violation:
-    return Violation(message, message, ())

@@ -1,4 +1,4 @@
-"""`Finding`, `Conflict` and `Violation`: analysis results as data. `report` formats them as text.
+"""`Finding` and `Conflict`: analysis results as data. `report` formats them as text.
 
 Codes are stable: SS1xx unknown, SS2xx cannot run, SS3xx ambiguous, SS4xx restricted by the graph, SS5xx assumed.
 """
@@ -64,7 +64,8 @@ class Finding:
     for which it does not. `constants` are initializers that hold a size of the example input.
     With `usual`, the finding does not concern typical inputs (see `Contract.usual`) and is an info. `condition` is
     the
-    condition on input sizes, unless the title contains it.
+    condition on input sizes, unless the title contains it. `dims` are the names that it is about: with its code and node,
+    they identify a finding, whatever its sentences say.
     """
 
     code: str
@@ -81,6 +82,7 @@ class Finding:
     constants: tuple[str, ...] = ()
     usual: bool = False
     condition: str = ""
+    dims: tuple[str, ...] = ()
 
     @property
     def severity(self) -> Severity:
@@ -131,21 +133,4 @@ class Conflict:
         return self.message
 
 
-@dataclass(frozen=True, slots=True)
-class Violation:
-    """A requirement that concrete input shapes break. `place` is the node that fails, and the operands it gets."""
-
-    text: str
-    message: str
-    nodes: tuple[str, ...]
-    constraint: Constraint | None = field(default=None, repr=False)
-    place: str = field(default="", repr=False)  # part of the message
-
-    def __repr__(self) -> str:
-        return f"Violation({self.message})"
-
-    def __str__(self) -> str:
-        return self.message
-
-
-__all__ = ["CODES", "Conflict", "Finding", "Severity", "Step", "Violation"]
+__all__ = ["CODES", "Conflict", "Finding", "Severity", "Step"]

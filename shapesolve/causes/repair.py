@@ -392,7 +392,7 @@ def _settled(edit: Edit, after: Lowered, before: Lowered) -> Edit | None:
             at = now.index(constant(-1) if edit.computed else None)
             element = _size_at(edit.computed, at, after) if edit.computed else _element_at(name, at, after)
             size = _only(element, after) if isinstance(element, Dim) else None
-            if not size or not size.free <= after.symbols.keys():
+            if not size or not size.free <= after.symbols.keys() or size is _element_at(name, at, before):
                 return None
             stored[name] = (*now[:at], size, *now[at + 1 :])
             sizes.append(size)

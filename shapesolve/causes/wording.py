@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ..expr import Cond, Dim, constant, product
-from ..expr.sizes import sizes_text
+from ..expr import Dim, constant, product
 from ..lower.reason import BROADCAST, ELEMENTS, detail_of, fault_of, reason_id
 from ..lower.records import Entry
 from ..lower.types import Tensor
@@ -22,17 +20,6 @@ if TYPE_CHECKING:
     from ..lower.lowered import Lowered
     from .given import GivenSizes
     from .repair import Repair
-
-_COMPARISON, _CHOICE = re.compile(r" (<=|>=|==|!=|<|>) "), re.compile(r" (and|or|if|not) ")
-_REMAINDER = re.compile(r"(?:([\w.]+)|\(([^()]*)\)) % ([\w.]+)")
-_RELATIONS = {
-    "<=": "be at most",
-    ">=": "be at least",
-    "==": "equal",
-    "!=": "differ from",
-    "<": "be less than",
-    ">": "be more than",
-}
 
 
 def title_of(entry: Entry, lowered: Lowered) -> str:
@@ -75,25 +62,6 @@ def quoted_conditions(texts: Sequence[str], quote: str = "`") -> str:
 def is_short(text: str) -> bool:
     """Return True if the text is short enough (at most 160 characters) for a title."""
     return len(text) <= MAX_QUOTED
-
-
-def requirement_text(text: str) -> str:
-    """A condition as a sentence: ``seq <= 512`` becomes "seq must be at most 512".
-
-    A choice or a condition of another form becomes "the model runs only if ...".
-    """
-    sides = _COMPARISON.split(text)
-    if _CHOICE.search(text) or len(sides) not in (3, 5):
-        return f"the model runs only if {text}"
-    if len(sides) == 5:  # 1 <= seq <= 512
-        return f"{sides[2]} must be from {sides[0]} to {sides[4]}"
-    left, sign, right = sides
-    multiple = _REMAINDER.fullmatch(left) if (sign, right) == ("==", "0") else None
-    if multiple is not None:
-        return f"{multiple[1] or multiple[2]} must be a multiple of {multiple[3]}"
-    if sign == "==" and right.isdecimal():
-        return f"{left} must be {right}"
-    return f"{left} must {_RELATIONS[sign]} {right}"
 
 
 def shape_text(tensor: str, lowered: Lowered) -> str:
@@ -282,21 +250,6 @@ def _fact(site: Site, lowered: Lowered) -> str:
 
 def _joined(facts: Sequence[str]) -> str:
     return f"{', '.join(facts[:-1])} and {facts[-1]}" if len(facts) > 1 else facts[0]
-
-
-def violation_text(
-    needed: str, cond: Cond, constraint: Constraint, sizes: Mapping[str, int], place: str
-) -> str:
-    """Sentence: a broken condition, the actual sizes, the node and its operands (`place`)."""
-    used = sizes_text(sizes, sorted(cond.free))
-    text = "no size makes this run" if cond.is_false else f"{needed} does not hold"
-    if used:
-        text += f" for {used}"
-    if place:
-        text += f"; {place}"
-    elif constraint.role == "user":
-        text += " (assumed by the user)"
-    return text
 
 
 def breaking_text(

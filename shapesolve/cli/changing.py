@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Annotated
 from ..expr.sizes import sizes_text
 from ..lines import line
 from .app import app
+from .asking import At, GivenSizes, asked_sizes
 from .console import Refused, Result, fail
-from .options import Model, ending, read, sizes_of
+from .options import Model, ending, load, read
 from .parameters import Argument, Option
 from .writing import Out, Weights, contract_text, interface_line
 
@@ -300,14 +301,16 @@ def simplify(
 def fix(
     model: Model,
     output: Out,
+    sizes_given: GivenSizes = None,
     bind: Annotated[
-        list[str],
+        list[str] | None,
         Option(
             "--bind",
             metavar="NAME=SIZE",
             help="Size of a dim, e.g. batch=1; may be repeated.",
         ),
-    ],
+    ] = None,
+    at: At = None,
     explain: Explain = False,
     keep: Keep = None,
     weights: Weights = None,
@@ -322,7 +325,10 @@ def fix(
     from ..change.simplify.fix import fixed
 
     original = read(model)
-    done, a = fixed(original, sizes_of(bind), keep=keep or ())
+    given = [*(sizes_given or ()), *(bind or ()), *(at or ())]
+    if not given:
+        fail("expected sizes, e.g. batch=1")
+    done, a = fixed(original, asked_sizes(load(model), given), keep=keep or ())
     return _changed(original, done, a, output, weights, explain, "these sizes")
 
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from ..report.json import ABSENT
 from .app import app
+from .asking import GivenSizes, asked_sizes
 from .console import Refused, Result
-from .options import Assume, Bind, Model, ending, find, listed_sizes, load, write_file
+from .options import Assume, Bind, Model, ending, find, load, write_file
 from .parameters import Option
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ class CostData:
 )
 def cost(
     model: Model,
+    sizes_given: GivenSizes = None,
     at: Annotated[
         str,
         Option(
@@ -97,7 +99,7 @@ def cost(
     from ..deploy.cost.cost import Cost
     from ..deploy.cost.text import bytes_in
 
-    sizes = listed_sizes(at, "--at")
+    sizes = asked_sizes(a, [*(sizes_given or ()), *at.split(",")]) if at or sizes_given else {}
     if a._solved.nothing_runs and (sizes or max_memory is not None or plot is not None):
         raise NoSizes(a._solved.nothing_runs)
     fit = None

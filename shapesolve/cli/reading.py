@@ -12,6 +12,7 @@ from ..expr.nearest import like_pattern, meant
 from ..lines import plain
 from ..solve.facts.constraint import ROLES
 from .app import app
+from .asking import At, GivenSizes, asked_sizes
 from .console import (
     FOUND,
     OK,
@@ -30,7 +31,6 @@ from .options import (
     ending,
     find,
     load,
-    sizes_of,
     write_file,
 )
 from .parameters import Argument, Option
@@ -270,11 +270,13 @@ def explain(
 @app.command(
     example=[
         "A height of 20 breaks the contract; the exit code is 1.",
-        "evaluate examples/unet.onnx --bind batch=1 --bind height=20 --bind width=24",
+        "evaluate examples/unet.onnx batch=1 height=20 width=24",
     ]
 )
 def evaluate(
     model: Model,
+    sizes_given: GivenSizes = None,
+    at: At = None,
     bind: Bind = None,
     tensors: Annotated[
         str | None,
@@ -286,13 +288,10 @@ def evaluate(
 
     Exit code: 1 if the model does not run at these sizes. Example:
 
-        shapesolve evaluate model.onnx --bind batch=2 --bind seq=5
+        shapesolve evaluate model.onnx batch=2 seq=5
     """
     a = find(load(model), findings=False)
-    sizes = sizes_of(bind)
-    unknown = sorted(sizes.keys() - a.symbols.keys())
-    if unknown:
-        fail(f"no input of the model has a dim named {unknown[0]!r}{meant(unknown[0], a.symbols)}")
+    sizes = asked_sizes(a, [*(sizes_given or ()), *(bind or ()), *(at or ())])
     from ..report.evaluation import evaluation_data, evaluation_lines
 
     outputs = (n for n, _ in a.model.graph.outputs)

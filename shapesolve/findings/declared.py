@@ -46,6 +46,7 @@ def findings(analysis: Solved) -> Iterator[Finding]:
             notes=tuple(notes),
             help=_help(analysis, stale),
             usual=analysis.usually(stale.cond),
+            dims=(str(first.sites[0]),),
         )
 
 

@@ -223,9 +223,8 @@ def _unranked(analysis: Solved) -> Iterator[Finding]:
         node, prefix = analysis.lowered.producers.get(name, (None, ""))
         if node is None:
             if name in analysis.inputs:
-                yield Finding(
-                    "SS103", f"input {name} has unknown rank: it declares no shape, and no node implies one"
-                )
+                title = f"input {name} has unknown rank: it declares no shape, and no node implies one"
+                yield Finding("SS103", title, dims=(name,))
         elif f"{prefix}{node.label}" not in explained:
             label = f"{prefix}{node.label}"
             title = (
@@ -305,6 +304,7 @@ def _undecided(analysis: Solved) -> Iterator[Finding]:
             op_type,
             tuple(dict.fromkeys((node, *(n for term in terms for n in term.nodes)))),
             notes=(rule, *named)[:MAX_LISTED],
+            dims=tuple(dict.fromkeys(n for t in terms for n in t.symbols)),
         )
 
 
@@ -391,7 +391,8 @@ def _ambiguities(analysis: Solved) -> Iterator[Finding]:
         may_be = _may_be_assumed(suggestion, analysis)
         op_type, advice = opens[first].node.op_type, f"--assume {_quoted(suggestion)} if it always holds"
         parts = ("SS301", title, first, op_type, tuple(a.sites), rows)
-        yield Finding(*parts, notes=notes, help=advice if may_be else "", usual=usual)
+        dims = tuple(sorted(a.pair[0].free | a.pair[1].free))
+        yield Finding(*parts, notes=notes, help=advice if may_be else "", usual=usual, dims=dims)
 
 
 def _open_text(left: Dim, right: Dim) -> str:
@@ -410,7 +411,7 @@ def _unread(analysis: Solved) -> Iterator[Finding]:
     read.update(name for name, _ in graph.outputs)
     for name in analysis.inputs:
         if name not in read and name not in graph.initializers:
-            yield Finding("SS407", f"input {name} is unused: no output depends on it")
+            yield Finding("SS407", f"input {name} is unused: no output depends on it", dims=(name,))
 
 
 @finds(SS501=("info", "something was assumed that the model does not decide"))
@@ -429,6 +430,7 @@ def _assumed(analysis: Solved) -> Iterator[Finding]:
                 why.constraints[0].origin.op_type if why.constraints else "",
                 nodes=nodes,
                 notes=tuple(f"{c.origin.node} needs {c.cond}: {c.origin.rule}" for c in why.constraints[:3]),
+                dims=(name,),
             )
             assumed.update(c.cond for c in why.constraints if c.role == "assumption")
     granted: dict[str, list[Constraint]] = {}
@@ -440,7 +442,7 @@ def _assumed(analysis: Solved) -> Iterator[Finding]:
         nodes = tuple(dict.fromkeys(c.origin.node for c in same))
         notes = (origin.rule,) if text is not origin.rule else ()
         title = f"{text} is assumed" if notes else f"{text}, which is assumed"
-        yield Finding("SS501", title, origin.node, origin.op_type, nodes, notes=notes)
+        yield Finding("SS501", title, origin.node, origin.op_type, nodes, notes=notes, dims=(text,))
 
 
 __all__ = ["CODES", "FINDERS", "diagnose", "finds"]

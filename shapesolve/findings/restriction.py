@@ -12,11 +12,12 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
+from ..answers.rejected import requirement_text
 from ..causes.failure import Failure, expectation, sides, stored_side, stored_text
 from ..causes.finding import Finding
 from ..causes.operands import input_sites, sides_of, sites_of
 from ..causes.repair import Repair, Repairs
-from ..causes.wording import export_note, is_short, limit_help, listed, requirement_text, rule_text
+from ..causes.wording import export_note, is_short, limit_help, listed, rule_text
 from ..expr import Cond, ge
 from ..expr.plain import kind_of
 from ..expr.sizes import sizes_text
@@ -124,7 +125,14 @@ class _Restrictions:
                 str(term) if code == "SS404" and is_short(str(term)) else "",
             )
             return Finding(
-                code, title, nodes=term.nodes, notes=notes, runs=runs, fails=fails, condition=condition
+                code,
+                title,
+                nodes=term.nodes,
+                notes=notes,
+                runs=runs,
+                fails=fails,
+                condition=condition,
+                dims=tuple(term.symbols),
             )
         tied = is_short(term.text) and (_is_tie(term) or self.baked.few_sizes(cause.cond))
         found = self._repairs(term, cause) if code != "SS403" or tied else ()
@@ -174,6 +182,7 @@ class _Restrictions:
             fails=fails,
             constants=() if meant else tuple(filter(None, [named])),
             condition=str(term) if code == "SS404" and is_short(str(term)) else "",
+            dims=tuple(term.symbols),
         )
 
     def _targets(self, entry: Entry, constant: Stored | None) -> Iterator[str]:

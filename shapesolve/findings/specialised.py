@@ -55,7 +55,15 @@ def findings(analysis: Solved) -> Iterator[Finding]:
             advice = ". Or: ".join(map(str, found)) or f"declare {name} as {to}"
             sides = _sides(fixed, None, analysis)
             yield Finding(
-                "SS402", title, first.node, first.op_type, fixed.nodes, sides, notes=reasons, help=advice
+                "SS402",
+                title,
+                first.node,
+                first.op_type,
+                fixed.nodes,
+                sides,
+                notes=reasons,
+                help=advice,
+                dims=(name,),
             )
             continue
         title = f"{name} is declared dynamic, but only {name} = {to} runs"
@@ -76,6 +84,7 @@ def findings(analysis: Solved) -> Iterator[Finding]:
             notes=reasons,
             help=_help(fixed, is_feature, found, baked),
             constants=tuple(filter(None, [named])),
+            dims=(name,),
         )
 
 

@@ -97,7 +97,7 @@ def _result(path: str, finding: Finding, codes: list[str]) -> dict[str, Any]:
         "ruleIndex": codes.index(finding.code),
         "level": LEVELS[finding.severity],
         "message": {"text": message_text(finding)},
-        "partialFingerprints": {"shapesolve/v1": fingerprint(Path(path).name, finding)},
+        "partialFingerprints": {"shapesolve/v2": fingerprint(Path(path).name, finding)},
     }
     if location:
         result["locations"] = [location]

@@ -106,7 +106,7 @@ def legend_lines(analysis: Analysis, names: Iterable[str], *, exact: bool = Fals
         {} if exact else dict.fromkeys(c for n in known for c in analysis._solved.simple_shapes.usual(n)[1])
     )
     if used and not used.keys() <= set(analysis.contract.usual.scope):
-        yield line(_INDENT, ("dim", f"shapes are {heading(used)} ({_others(used)}: --exact)"))
+        yield line(_INDENT, ("dim", f"shapes are {heading(used)} ({_others([*used])}: --exact)"))
     meanings = list(_meanings(analysis, shown_shapes(analysis, known, exact=exact)))
     for i, (name, meaning) in enumerate(meanings[:MAX_LINES]):
         label = "where" if i == 0 else ""
@@ -115,9 +115,13 @@ def legend_lines(analysis: Analysis, names: Iterable[str], *, exact: bool = Fals
         yield line(_INDENT, ("dim", f"and {len(meanings) - MAX_LINES} more generated names"))
 
 
-def _others(scope: Iterable[Cond]) -> str:
+def _others(scope: Sequence[Cond]) -> str:
     """Return the sizes that `--exact` adds to forms of this scope."""
-    return "smaller sizes" if all(c.kind == ">=" and len(c.free) == 1 for c in scope) else "other sizes"
+    bounds = [c.args[0] for c in scope if c.kind == ">=" and len(c.free) == 1]
+    if not all(len(d.terms) == 1 for d in bounds) or len(bounds) < len([*scope]):
+        return "other sizes"
+    signs = {factor > 0 for d in bounds for _, factor in d.terms}
+    return "other sizes" if len(signs) > 1 else "smaller sizes" if signs == {True} else "larger sizes"
 
 
 def _meanings(analysis: Analysis, shapes: Mapping[str, Shape]) -> Iterator[tuple[str, str]]:

@@ -38,7 +38,7 @@ def verify_at_sizes(
     try:
         made = generate_inputs(analysis, runs, seed, edge=False, bind=given)
     except NoSizes as e:
-        raise ValueError(_none_found(analysis, given, str(e))) from None
+        raise ValueError(str(e)) from None
     distinct = {tuple(sorted(at.items())): (at, feed) for at, feed in zip(made.sizes, made, strict=True)}
     done: list[Verification] = []
     for sizes, feed in distinct.values():
@@ -73,15 +73,6 @@ def _runnable(analysis: Analysis, given: Mapping[str, int]) -> None:
             raise ValueError(f"input {name} has unknown rank; pass inputs to Analysis.verify")
     if analysis._solved.nothing_runs:
         raise ValueError(analysis._solved.nothing_runs)
-
-
-def _none_found(analysis: Analysis, given: Mapping[str, int], reason: str) -> str:
-    """Return the error for sizes without any inputs, with the reason."""
-    sizes = sizes_text(given)
-    wrong = [t.text for t in analysis.contract.broken(given)]
-    if wrong:
-        return f"{sizes} breaks the contract: {' and '.join(wrong)} must hold"
-    return f"found no sizes{f' with {sizes}' if sizes else ''} that satisfy the contract: {reason}"
 
 
 # ---------------------------------------------------------------------- text

@@ -109,6 +109,39 @@ def test_a_baseline_hides_what_is_known_and_nothing_else(project: Path) -> None:
     assert "is not a baseline" in run("check", ".", "--baseline", "known.json").stderr
 
 
+#: as version 1 wrote it, of both models in `project` that have findings
+OLD = """{
+ "version": 1,
+ "findings": [
+  {
+   "fingerprint": "c3f4d6740ccb6acb98ab",
+   "model": "baked.onnx",
+   "code": "SS404",
+   "node": "Reshape(y)",
+   "title": "seq and batch are dynamic, but Reshape(y)'s target [9, -1] limits them"
+  },
+  {
+   "fingerprint": "605904d6c623f8c8ef0d",
+   "model": "broken_matmul.onnx",
+   "code": "SS201",
+   "node": "/encoder/out_proj/MatMul",
+   "title": "MatMul cannot multiply these shapes"
+  }
+ ]
+}"""
+
+
+def test_a_baseline_of_an_earlier_version_is_read_with_a_line_that_renews_it(project: Path) -> None:
+    Path("known.json").write_text(OLD)
+    done = run("check", ".", "--baseline", "known.json", "--fail-on", "info")
+    assert done.exit_code == 0
+    assert "an earlier version wrote known.json: renew it with --write-baseline known.json" in done.stderr
+    shutil.copy("broken_matmul.onnx", "new.onnx")
+    assert run("check", ".", "--baseline", "known.json").exit_code == 1
+    run("check", ".", "--write-baseline", "known.json")
+    assert not run("check", ".", "--baseline", "known.json", "--fail-on", "info").stderr
+
+
 def test_a_baseline_knows_files_wherever_the_command_runs(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from ...analysis import Analysis, analyze
 from ...arguments import checked
-from ...causes.finding import Violation
 from ...expr import Shape
 from ...expr.nearest import meant
 from ...expr.printing import dim_param_text
@@ -94,14 +93,7 @@ def _refuse_broken(analysis: Analysis, sizes: Mapping[str, int]) -> None:
         raise Refused(f"no size makes this model run{text}")
     broken = analysis._solved.violations_at(sizes)
     if broken:
-        raise _refusal(broken[0], sizes)
-
-
-def _refusal(broken: Violation, sizes: Mapping[str, int]) -> Refused:
-    """The refusal for a violation: the condition as in the contract, and the node that needs it."""
-    why = f"the model needs {broken.text}; {broken.place}" if broken.place else broken.message
-    node = "" if broken.constraint is None else broken.constraint.node
-    return Refused(f"{sizes_text(sizes)} is not accepted: {why}", node=node, term=broken.text)
+        raise Refused.at_sizes(broken)
 
 
 def _without_rest(free: Analysis, bound: Analysis, sizes: Mapping[str, int]) -> Refused:

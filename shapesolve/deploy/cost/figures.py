@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from ...arguments import wrong
 from ...expr import Dim
 from ..limits import SCOPED
+from ..sizes import NoSizes
 from .memory import Largest, largest
 from .trace import CostTracer, NodeCost, summed
 
@@ -89,7 +90,8 @@ class Figures:
         """Return the figures at these sizes.
 
         Raises:
-            ValueError: If the model does not accept the sizes, or a name is missing or unknown.
+            NoSizes: If the model does not accept the sizes.
+            ValueError: If a name is missing or unknown.
         """
         self.check(sizes)
         found = self.numbers(sizes)
@@ -98,10 +100,10 @@ class Figures:
         return found
 
     def check(self, sizes: Mapping[str, int]) -> None:
-        """Raise `ValueError` for unknown names, and for sizes that the model rejects."""
+        """Raise `ValueError` for unknown names, and `NoSizes` for sizes that the model rejects."""
         broken = self.analysis.evaluate(sizes).violations
         if broken:
-            raise ValueError(f"the model does not accept these sizes: {broken[0]}")
+            raise NoSizes(broken[0].message, broken)
 
     def missing(self, sizes: Mapping[str, int]) -> str:
         """Return the names without a size as a string, with explanations of data-dependent ones."""

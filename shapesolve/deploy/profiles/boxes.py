@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...analysis import Analysis
+from ...answers.rejected import rejected_by
 from ...expr import Cond, eq, ge, le
 from ...expr.closures import Compiler, compiled_truth
 from ...expr.limits import INT32_MAX, SAFE
@@ -43,9 +44,8 @@ class SizesOfOne:
         fixed = {n: v for n, v in self.any.fixed.items() if n != name or n in self.bind}
         conds = [c.subs(fixed) for c in self.any.contract]
         if any(c.is_false for c in conds):
-            raise NoSizes(
-                f"no sizes are accepted with {fixed}: {'; '.join(self.any.broken(self._some(fixed)))}"
-            )
+            rejected = self.any.broken(self._some(fixed))
+            raise NoSizes("; ".join(r.sentence for r in rejected), rejected)
         parts = [p for c in conds for p in (c.args if c.kind == "and" else (c,)) if isinstance(p, Cond)]
         self.conds: list[Cond] = list(cone([name], parts))
         self.tests = [(Compiler().test(c), c) for c in self.conds]
@@ -67,8 +67,10 @@ class SizesOfOne:
             top = self._next(size)
             if top is None or top > INT32_MAX:
                 contract = self.analysis.contract
-                about = [t.text for t in (*contract.terms, *contract.assumed) if self.name in t.symbols]
-                raise NoSizes(f"no accepted size of {self.name} is at least {size}: {', '.join(about)}")
+                terms = [t for t in (*contract.terms, *contract.assumed) if self.name in t.symbols]
+                rejected = rejected_by(terms, {self.name: size})
+                reasons = "; ".join(r.sentence for r in rejected)
+                raise NoSizes(f"no accepted size of {self.name} is at least {size}: {reasons}", rejected)
             tops.append(top)
         return tops
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...analysis import Analysis, analyze
+from ...answers.rejected import Rejected, rejected_by
 from ...arguments import checked
 from ...expr import Cond, ge, le
 from ...expr.sizes import sizes_text
@@ -27,18 +28,24 @@ _SIDES: tuple[Side, ...] = ("above", "both")
 
 
 class NoProfile(NoSizes):
-    """Raised if no profile satisfies the request. The message names the rejected corner and the broken condition.
+    """Raised if no profile satisfies the request.
 
     Attributes:
         corner: ``min``, ``opt``, or ``max``.
-        broken: Conditions that exclude the corner, as strings.
+        rejected: The conditions that exclude the corner.
     """
 
-    def __init__(self, corner: str, sizes: SizesByName, broken: Iterable[str], more: str = "") -> None:
-        self.corner, self.broken = corner, tuple(broken)
+    def __init__(self, corner: str, sizes: SizesByName, rejected: Iterable[Rejected], more: str = "") -> None:
+        self.corner, found = corner, tuple(rejected)
+        reasons = "; ".join(f"{r.sentence}, needed by {r.nodes[0]}" if r.nodes else r.sentence for r in found)
         super().__init__(
-            f"no profile has {corner} {sizes_text(sizes)}: {'; '.join(self.broken) or 'not accepted'}{more}"
+            f"no profile has {corner} {sizes_text(sizes)}{f': {reasons}' if reasons else ''}{more}", found
         )
+
+    @property
+    def broken(self) -> tuple[str, ...]:
+        """The conditions that exclude the corner, as text."""
+        return tuple(r.text for r in self.rejected)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +137,7 @@ def profile(
         more = f"; it can be split into {len(parts)} profiles" if len(parts) > 1 else ""
         if len(parts) == 1:
             more = f"; {sizes_text(parts[0].max, high)} is accepted"
-        raise NoProfile(refused.corner, high, refused.broken, more) from None
+        raise NoProfile(refused.corner, high, refused.rejected, more) from None
 
 
 class _Corners:
@@ -206,10 +213,10 @@ class _Corners:
             smallest = self._extreme([*bounds, *at_least], free, {})
             if smallest is not None:
                 return smallest
-        raise NoProfile(corner, asked, self._broken(bounds) or self.any.broken({**start, **fixed}))
+        raise NoProfile(corner, asked, self._broken(bounds, asked) or self.any.broken({**start, **fixed}))
 
-    def _broken(self, bounds: list[Cond]) -> list[str]:
-        """Return a minimal set of contract conditions that exclude all sizes within bounds.
+    def _broken(self, bounds: list[Cond], asked: SizesByName) -> list[Rejected]:
+        """Return a minimal set of contract conditions that exclude all sizes within bounds, with the sizes `asked` for.
 
         It is empty if unsatisfiability is not proved.
         """
@@ -221,7 +228,7 @@ class _Corners:
             left = [t for t in terms if t is not term]
             if self.engine.satisfiable([*bounds, *sizes, *(t.cond for t in left)]).unsat:
                 terms = left
-        return [f"{t.text}, needed by {t.nodes[0]}" if t.nodes else t.text for t in terms]
+        return rejected_by(terms, asked)
 
     # ------------------------------------------------------------------ several profiles
 
