@@ -14,12 +14,12 @@ from itertools import chain, islice
 from math import prod
 from typing import TYPE_CHECKING
 
+from ..causes.cause import Causes
 from ..causes.limits import HUGE, MAX_CONE, MAX_SIZE
 from ..causes.operands import IDLE, SiteTracer, input_sites, sites_of, size_at
 from ..causes.trace import Link
 from ..causes.wording import declared_dim
 from ..expr import Cond, Dim, ge, symbol
-from ..expr.traverse import atoms_of
 from ..lazy import cached_property
 from ..lower.reason import BROADCAST, reason_id
 from ..lower.records import Entry
@@ -50,6 +50,7 @@ class Baked:
     def __init__(self, analysis: Solved) -> None:
         self.lowered, self.engine = analysis.lowered, analysis.prover.engine
         self.tracer = SiteTracer(analysis.lowered)
+        self.causes = Causes(analysis.lowered, analysis.request)
         self._few: dict[Cond, bool] = {}
 
     # ------------------------------------------------------------------ the constant
@@ -57,26 +58,17 @@ class Baked:
     def constant(self, entry: Entry) -> Stored | None:
         """The constant that a node's condition comes from. A tensor read as data is preferred over one read for its size."""
         found = self._behind(entry) or self._beside(entry)
-        if found is None or not found.data:
+        if found is None or not found.data or self.named(found, entry):
             return found
-        numbers = numbers_of(entry.cond)
-        if numbers.isdisjoint(self._held(found.tensor)):
-            other = (t for t in self._read(entry) if not numbers.isdisjoint(self._held(t)))
-            found = next((Stored(t, True) for t in other), found)
-        return found
+        other = self.causes.first(entry, ((t, None) for t in self._read(entry)))
+        return found if other is None else Stored(other[0], True)
 
-    def named(self, stored: Stored | None, cond: Cond) -> str:
-        """Return the name of a constant with an element or size that occurs in the condition, or an empty string."""
+    def named(self, stored: Stored | None, entry: Entry) -> str:
+        """Return the name of a constant if a condition depends on its elements or on one of its sizes; else ""."""
         if stored is None:
             return ""
-        shape = self.lowered.shapes.get(stored.tensor) or ()
-        held = self._held(stored.tensor) if stored.data else [d.const for d in shape if not d.terms]
-        return "" if numbers_of(cond).isdisjoint(held) else stored.tensor
-
-    def _held(self, tensor: str) -> list[int]:
-        value = self.lowered.values.get(tensor)
-        elems = () if value is None else value.elems or ()
-        return [n for n in map(whole, elems) if n is not None and n not in IDLE]
+        axes = [None] if stored.data else [*range(len(self.lowered.shapes.get(stored.tensor) or ()))]
+        return "" if self.causes.first(entry, ((stored.tensor, a) for a in axes)) is None else stored.tensor
 
     def _read(self, entry: Entry) -> Iterator[str]:
         """Names of tensors that the operands of a node's condition are computed from, as candidates."""
@@ -282,19 +274,6 @@ class Baked:
                     if most in held:
                         return Stored(tensor, True)
         return None
-
-
-def numbers_of(cond: Cond) -> frozenset[int]:
-    """Absolute values of the numbers in a condition, except 0 and 1."""
-    dims: list[Dim] = []
-    stack: list[object] = [cond, *(a for atom in atoms_of(cond) for a in atom.args)]
-    while stack:
-        part = stack.pop()
-        if isinstance(part, Cond):
-            stack += part.args
-        elif isinstance(part, Dim):
-            dims.append(part)
-    return frozenset(abs(n) for d in dims for n in (d.const, *(c for _, c in d.terms))) - IDLE
 
 
 def whole(element: object) -> int | None:

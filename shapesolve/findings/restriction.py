@@ -23,7 +23,7 @@ from ..expr.plain import kind_of
 from ..expr.sizes import sizes_text
 from ..lower.records import Entry
 from ..solve.facts.constraint import Site
-from .baked import Baked, Stored, numbers_of
+from .baked import Baked, Stored
 from .rows import Rows
 from .sample import Sample, Samples, Sizes
 
@@ -150,13 +150,11 @@ class _Restrictions:
         if one is not None:
             rule = stored_text(one, entry, self.lowered)
             behind = behind or Site(one.source.tensor, one.source.axis)
-        elif (
-            _may_be_tabled(term, constant) and (table := self._table(entry, constant, cause.cond)) is not None
-        ):
+        elif _may_be_tabled(term, constant) and (table := self._table(entry, constant)) is not None:
             rule, behind = table[1], behind or table[0]
         elif "max(" in rule:
             rule = origin.rule
-        named = self.baked.named(constant, cause.cond)
+        named = self.baked.named(constant, entry)
         culprits = [*self._targets(entry, constant), *([one.source.tensor] if one is not None else [])]
         culprits = culprits or [named] * bool(named)
         export = code != "SS403" and constant is not None and constant.data and named and not found
@@ -196,19 +194,25 @@ class _Restrictions:
             if node is not None and held and (constant is None or constant.data or node is not entry.node):
                 yield f"{prefix}{node.label}'s target {held}"
 
-    def _table(self, entry: Entry, constant: Stored | None, cond: Cond) -> tuple[Site, str] | None:
-        """The stored tensor that has a number of the condition as a size, such as a table of positions, with a text."""
-        numbers = numbers_of(cond)
+    def _table(self, entry: Entry, constant: Stored | None) -> tuple[Site, str] | None:
+        """The stored tensor on whose size the condition depends, such as a table of positions, with a text."""
         read = [] if constant is None or constant.data else [constant.tensor]
         for site in sites_of(entry, self.lowered):
             for link in self.baked.tracer.links(site):
-                given = () if link.node is None else input_sites(link.node, link.prefix, self.lowered)
+                rule = None if link.node is None else self.lowered.rule(link.node, link.prefix)
+                if link.node is None or (rule is not None and rule.advice == "convolution"):
+                    continue  # a window is no size that a table has
+                given = input_sites(link.node, link.prefix, self.lowered)
                 read += [s.tensor for s in given if not s.data and self.lowered.is_stored(s.tensor)]
-        for tensor in read:
-            for axis, d in enumerate(self.lowered.shapes.get(tensor) or ()):
-                if not d.terms and d.const in numbers:
-                    return Site(tensor, axis), f"{tensor} has size {d} on axis {axis}"
-        return None
+        axes = [
+            (t, axis) for t in read for axis, d in enumerate(self.lowered.shapes.get(t) or ()) if not d.terms
+        ]
+        found = self.baked.causes.first(entry, axes)
+        if found is None:
+            return None
+        tensor, axis = found
+        size = self.lowered.shapes[tensor][axis or 0]
+        return Site(tensor, axis), f"{tensor} has size {size} on axis {axis}"
 
     def _made(self, entry: Entry, sizes: Sizes, names: Sequence[str]) -> tuple[str, ...]:
         """A sentence on what the node that computes the size makes at sizes that run, if it merges sizes."""

@@ -71,7 +71,7 @@ def findings(analysis: Solved) -> Iterator[Finding]:
             title = f"{name} must be 0: the model runs only on empty inputs"
         found = repairs.of_limit(fixed.entry, [name])
         is_feature = not found and baked.is_feature(fixed.entry, name, to.const)
-        named = baked.named(fixed.constant, fixed.entry.cond)
+        named = baked.named(fixed.constant, fixed.entry)
         if named and fixed.constant is not None and fixed.constant.data and not found and not is_feature:
             reasons += export_note([name], named)
         yield Finding(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -13,9 +15,17 @@ import pytest
 from click.testing import CliRunner
 
 import shapesolve as ss
+from shapesolve import Dim
+from shapesolve.answers.solved import Solved
 from shapesolve.cli import app
+from shapesolve.lower.request import OtherShape
+from shapesolve.lower.values import Elem
 
 from ..building import parsed
+
+ROOT = Path(__file__).resolve().parents[2]
+CORPUS = Path(os.environ.get("SHAPESOLVE_CORPUS") or ROOT / "nowhere")
+MODELS = [*sorted(ROOT.glob("tests/models/*/model.onnx")), *sorted(CORPUS.glob("models/*/model.onnx"))[::8]]
 
 
 def ints(*values: int) -> np.ndarray:
@@ -103,3 +113,25 @@ def test_the_weight_that_is_not_square_is_named_and_no_other_is_to_change(seed: 
     assert any(re.search(rf"\b{bad}\b", s) for s in (*[step.text for step in finding.steps], finding.help))
     first, _, _ = finding.help.partition(". Or: ")  # a model with two square weights may have an equal repair
     assert set(re.findall(r"\bw\d\b", first)) <= {bad}
+
+
+def _changed(solved: Solved, tensor: str) -> Iterator[tuple[Elem, ...] | OtherShape]:
+    """The stored tensor with each of its sizes, or each of its numbers, larger by one."""
+    shape, value = solved.shapes[tensor], solved.values.get(tensor)
+    for axis in range(len(shape)):
+        yield OtherShape(tuple(k.const + (i == axis) for i, k in enumerate(shape)))
+    elems = () if value is None or value.elems is None else value.elems
+    for at, e in enumerate(elems):
+        if isinstance(e, Dim) and not e.terms and e.const > 1:
+            yield (*elems[:at], e + 1, *elems[at + 1 :])
+
+
+@pytest.mark.parametrize("path", MODELS, ids=lambda p: p.parent.name)
+def test_a_constant_that_a_finding_names_decides_the_contract(path: Path) -> None:
+    a = ss.analyze(path)
+    for finding in a.findings:
+        for tensor in finding.constants:
+            others = [a._solved.again(instead={tensor: now}) for now in _changed(a._solved, tensor)]
+            assert any(o.stuck or str(o.contract.terms) != str(a.contract.terms) for o in others), (
+                f"{finding}: {tensor} decides nothing"
+            )

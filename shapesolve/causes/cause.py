@@ -1,0 +1,94 @@
+"""`Causes`: the stored sizes and numbers that a condition depends on. The model is lowered again with these left open:
+where a node then needs the same as before, they are no cause of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..expr import Cond, Dim
+from ..lower.fixpoint import lower_model
+from ..lower.request import OtherShape
+from .limits import MAX_FOR_LIMITS
+from .operands import IDLE
+
+if TYPE_CHECKING:
+    from ..lower.lowered import Lowered
+    from ..lower.records import Entry
+    from ..lower.request import Request
+    from ..lower.values import Elem
+
+#: a stored tensor, and an axis of it; None for its elements
+Place = tuple[str, int | None]
+
+
+class _Needs(NamedTuple):
+    """What nodes need (label, scope, reason, condition), and the symbols of the sizes and numbers that were left open."""
+
+    conds: frozenset[tuple[str, str, str, Cond]]
+    symbols: dict[Place, frozenset[str]]
+
+
+class Causes:
+    """Judge of what the conditions of one lowered model depend on, within a counted budget of lowered nodes."""
+
+    def __init__(self, lowered: Lowered, request: Request) -> None:
+        self.lowered, self.request = lowered, request
+        self._left = MAX_FOR_LIMITS
+        self._needs: dict[tuple[Place, ...], _Needs] = {}
+
+    def first(self, entry: Entry, places: Iterable[Place]) -> Place | None:
+        """Return the first of these places that a condition depends on; None if it depends on none."""
+        left = tuple(dict.fromkeys(places))
+        needs = self._needs_with(left) if left else None
+        if needs is None or (*_key(entry), entry.cond) in needs.conds:
+            return None
+        now = frozenset[str]().union(*(cond.free for *key, cond in needs.conds if tuple(key) == _key(entry)))
+        named = [place for place in left if not needs.symbols[place].isdisjoint(now)]
+        return (named or [*left])[0]
+
+    def _needs_with(self, places: tuple[Place, ...]) -> _Needs | None:
+        """Return what nodes need when these sizes and numbers are left open; None if the budget is spent."""
+        if places not in self._needs:
+            self._left -= len(self.lowered.model.graph.nodes)
+            if self._left < 0:
+                return None
+            request = self.request._replace(instead={**self.request.instead, **self._opened(places)})
+            after = lower_model(self.lowered.model, request)
+            log = (e for e in after.log if e.node is not None)
+            symbols = {place: _symbols(place, after) for place in places}
+            self._needs[places] = _Needs(frozenset((*_key(e), e.cond) for e in log), symbols)
+        return self._needs[places]
+
+    def _opened(self, places: Iterable[Place]) -> dict[str, tuple[Elem, ...] | OtherShape]:
+        """Return the stored tensors with these sizes and numbers unknown; elements with a meaning of their own stay."""
+        found: dict[str, tuple[Elem, ...] | OtherShape] = {}
+        for tensor, axis in places:
+            value = self.lowered.values.get(tensor)
+            if axis is None:
+                elems = () if value is None or value.elems is None else value.elems
+                found[tensor] = tuple([None if _is_size(e) else e for e in elems])
+                continue
+            dims = found.get(tensor)
+            if not isinstance(dims, OtherShape):
+                dims = OtherShape(tuple([d.const for d in self.lowered.shapes[tensor]]))
+            found[tensor] = OtherShape((*dims.dims[:axis], None, *dims.dims[axis + 1 :]))
+        return found
+
+
+def _key(entry: Entry) -> tuple[str, str, str]:
+    return "" if entry.node is None else entry.node.label, entry.prefix, entry.why
+
+
+def _symbols(place: Place, lowered: Lowered) -> frozenset[str]:
+    tensor, axis = place
+    value, shape = lowered.values.get(tensor), lowered.shapes.get(tensor)
+    if axis is not None:
+        return frozenset() if shape is None else shape[axis].free
+    elems = () if value is None or value.elems is None else value.elems
+    return frozenset[str]().union(*(e.free for e in elems if isinstance(e, Dim)))
+
+
+def _is_size(element: Elem) -> bool:
+    return isinstance(element, Dim) and not element.terms and element.const not in IDLE
