@@ -70,6 +70,15 @@ class Baked:
         axes = [None] if stored.data else [*range(len(self.lowered.shapes.get(stored.tensor) or ()))]
         return "" if self.causes.first(entry, ((stored.tensor, a) for a in axes)) is None else stored.tensor
 
+    def reader(self, entry: Entry, stored: Stored | None) -> tuple[Node, str] | None:
+        """Return the node that reads a constant on the way to a condition, and its scope, if it is not the condition's own."""
+        for node, prefix in self._chain(entry) if stored is not None else ():
+            if stored is not None and stored.tensor in (
+                self.lowered.full_name(n, prefix) for n in node.inputs
+            ):
+                return None if node is entry.node else (node, prefix)
+        return None
+
     def _read(self, entry: Entry) -> Iterator[str]:
         """Names of tensors that the operands of a node's condition are computed from, as candidates."""
         for node, prefix in self._chain(entry):

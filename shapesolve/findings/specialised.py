@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..causes.failure import Failure, stored_text
 from ..causes.finding import Finding, Operand
 from ..causes.limits import MAX_LISTED
-from ..causes.operands import sides_of
+from ..causes.operands import input_sites, sides_of
 from ..causes.repair import Repair, Repairs
-from ..causes.wording import export_note, limit_help, rule_text
+from ..causes.wording import export_note, limit_help, operand_rows, rule_text
 from ..expr import Dim, eq, symbol
 from ..lower.records import Entry
 from ..solve.facts.constraint import Constraint
@@ -72,15 +72,20 @@ def findings(analysis: Solved) -> Iterator[Finding]:
         found = repairs.of_limit(fixed.entry, [name])
         is_feature = not found and baked.is_feature(fixed.entry, name, to.const)
         named = baked.named(fixed.constant, fixed.entry)
+        met = None if not named else baked.reader(fixed.entry, fixed.constant)
         if named and fixed.constant is not None and fixed.constant.data and not found and not is_feature:
             reasons += export_note([name], named)
+        node, op_type, sides = first.node, first.op_type, _sides(fixed, fixed.constant, analysis)
+        if met is not None:
+            node, op_type = f"{met[1]}{met[0].label}", met[0].op_type
+            sides = operand_rows(input_sites(*met, analysis.lowered), analysis.lowered)
         yield Finding(
             "SS405" if is_feature else "SS401",
             title,
-            first.node,
-            first.op_type,
-            fixed.nodes,
-            _sides(fixed, fixed.constant, analysis),
+            node,
+            op_type,
+            tuple(dict.fromkeys((node, *fixed.nodes))),
+            sides,
             notes=reasons,
             help=_help(fixed, is_feature, found, baked),
             constants=tuple(filter(None, [named])),

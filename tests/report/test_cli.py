@@ -161,7 +161,7 @@ def test_an_unknown_tensor_comes_with_names_that_there_are() -> None:
 
 
 def test_contract() -> None:
-    assert "height % 8 == 0  needed by /up3/Concat, /up2/Concat and 1 more" in run("contract", UNET).stdout
+    assert "height % 8 == 0  needed by /up1/Concat" in run("contract", UNET).stdout
     assert json.loads(run("contract", UNET, "--json").stdout)["terms"][0]["condition"] == "height % 8 == 0"
     source = run("contract", UNET, "--format", "python").stdout
     names: dict[str, object] = {}
