@@ -110,7 +110,7 @@ def rejected_by(terms: Sequence[Term] | Terms, sizes: Mapping[str, object]) -> l
     for term in terms:
         needs = next((c for c in term.constraints if c.role == "requirement"), None)
         sentence = sentence_of(term.text, term.symbols, sizes)
-        found.append(Rejected(term.text, sentence, term.needed_by, needs))
+        found.append(Rejected(term.text, sentence, term.nodes, needs))
     return found
 
 

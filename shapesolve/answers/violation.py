@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..expr import Cond, Dim, all_of, eq
+from ..expr import Cond, Dim, all_of, eq, ge, symbol
 from ..expr.cond import has_value
 from ..expr.limits import INT64_MAX
 from ..expr.nearest import meant
@@ -184,7 +184,9 @@ class InputChecker:
         """Return a broken requirement as text and as a sentence: the terms that state or imply it, or its shortest form."""
         terms = broken_terms(self._contract(), sizes)
         own = [t for t in terms if constraint in t.constraints]
-        own = own or [t for t in terms if self.engine.entails(cond, [t.cond], cheap=True).proved][:1]
+        present = [ge(symbol(n), 1) for n in sorted(cond.free) if sizes.get(n)]
+        implied = (t for t in terms if self.engine.entails(cond, [t.cond, *present], cheap=True).proved)
+        own = own or list(implied)[:1]
         own = own or [
             t for t in self._contract().from_constraint(constraint) if t.cond.evaluate(sizes) is False
         ]

@@ -46,7 +46,7 @@ class Causes:
             return None
         now = frozenset[str]().union(*(cond.free for *key, cond in needs.conds if tuple(key) == _key(entry)))
         named = [place for place in left if not needs.symbols[place].isdisjoint(now)]
-        return (named or [*left])[0]
+        return named[0] if named else left[0] if len({tensor for tensor, _ in left}) == 1 else None
 
     def _needs_with(self, places: tuple[Place, ...]) -> _Needs | None:
         """Return what nodes need when these sizes and numbers are left open; None if the budget is spent."""
@@ -91,4 +91,6 @@ def _symbols(place: Place, lowered: Lowered) -> frozenset[str]:
 
 
 def _is_size(element: Elem) -> bool:
-    return isinstance(element, Dim) and not element.terms and element.const not in IDLE
+    if isinstance(element, Dim):
+        return not element.terms and element.const not in IDLE
+    return isinstance(element, float) and element.is_integer() and element not in IDLE

@@ -210,7 +210,7 @@ def _form_lines(
             yield line(start, said)
             return
         first = contract.terms[0]
-        empty = f"{first.text}: {', '.join(first.needed_by[:1]) or _declared_by(first)}"
+        empty = f"{first.text}: {', '.join(first.nodes[:1]) or _declared_by(first)}"
         if len(said) + len(empty) <= 66:
             yield line(start, said, ("dim", f"   {empty}"))
         else:
@@ -250,13 +250,13 @@ def _terms(terms: list[Term], limit: int | None) -> Iterator[Printed]:
     groups: dict[Group, list[str]] = {}
     for term in terms:
         if (group := stated_by(term.cond)) is not None:
-            groups.setdefault(group, []).extend(term.needed_by)
+            groups.setdefault(group, []).extend(term.nodes)
     for group, labels in groups.items():
         yield line(_INDENT, ("shape", text_of(group, MAX_NAMES)))
         yield line(_INDENT, "  ", ("dim", _needed_by(tuple(dict.fromkeys(labels)))))
     terms = [t for t in terms if stated_by(t.cond) not in groups]
     for term in terms[:limit]:
-        nodes = ("dim", _needed_by(term.needed_by) or _declared_by(term))
+        nodes = ("dim", _needed_by(term.nodes) or _declared_by(term))
         if len(term.text) + len(nodes[1]) <= 64:
             yield row(" " * _WIDTH, ("shape", term.text), nodes, most=48)
         else:

@@ -215,12 +215,9 @@ class _Builder:
             and self._roles(causes) - {"definition"}
         }
         data = frozenset[str]().union(*(c.free for c in found)) - self.inputs.keys()
-        defined = [
-            self.facts.cond(need(row))
-            for _, row in (self.rows.stated() if data else ())
-            if row.role == "definition" and not data.isdisjoint(row.cond.free)
-        ]
-        return self._more(found, [*reduced, *defined])
+        rows = (row for _, row in (self.rows.stated() if data else ()) if row.role == "definition")
+        stated = (self.facts.cond(need(row)) for row in rows)
+        return self._more(found, [*reduced, *(c for c in stated if not data.isdisjoint(c.free))])
 
     def _declared(self, reduced: Sourced) -> dict[Cond, Numbers]:
         """Declared sizes of the model that no node requires."""

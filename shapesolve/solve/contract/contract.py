@@ -13,7 +13,7 @@ from ...expr import Cond, Dim, parse_cond, parse_dim
 from ...expr.plain import Kind, kind_of, sides_of
 from ...lazy import cached_property
 from ..facts.constraint import Constraint, Role
-from ..facts.log import ConstraintSet, need
+from ..facts.log import ConstraintSet
 from .usual import NO_SCOPE, Scope
 
 
@@ -74,16 +74,6 @@ class Term:
         """Labels of the nodes that need it, in graph order."""
         found = (c.origin.node for c in self.constraints if c.role == "requirement")
         return tuple(dict.fromkeys(n for n in found if n))
-
-    @cached_property
-    def needed_by(self) -> tuple[str, ...]:
-        """Labels of the nodes that fail where only this term is broken; of all its nodes, if none is known to fail.
-
-        The others need less than the term says: of three joins behind three poolings, one needs a multiple of 8.
-        """
-        fails = self.fails or {}
-        needs = [c for c in self.constraints if c.role == "requirement" and need(c).evaluate(fails) is False]
-        return tuple(dict.fromkeys(c.origin.node for c in needs if c.origin.node)) or self.nodes
 
     def roles(self) -> set[Role]:
         """The roles of its constraints."""
