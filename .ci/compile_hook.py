@@ -85,7 +85,9 @@ class CompileHook(BuildHookInterface[Any]):
         # A process of its own: mypyc ends the process on errors, and prints them, after warnings that nobody can heed.
         done = subprocess.run([sys.executable, str(HERE), str(folder)], stdout=subprocess.PIPE, text=True)
         if done.returncode:
-            raise RuntimeError(f"shapesolve could not be compiled\n{done.stdout}")
+            said = [line for line in done.stdout.splitlines() if ": warning: " not in line]
+            hint = "shapesolve could not be compiled; without SHAPESOLVE_COMPILE=1, it is installed as plain Python"
+            raise RuntimeError("\n".join([hint, *said]))
         for file in filter(Path.is_file, folder.rglob("*")):
             build_data["force_include"][str(file)] = file.relative_to(folder).as_posix()
         build_data["pure_python"] = False
