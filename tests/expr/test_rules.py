@@ -1,7 +1,7 @@
 """Every simplification is exact: built forms against brute force on raw trees."""
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from shapesolve.expr import (
@@ -42,14 +42,12 @@ from .trees import (
 )
 
 
-@settings(max_examples=100)
 @given(trees, st.lists(bindings, min_size=8, max_size=8))
 def test_any_expression(tree, cases):
     for case in cases:
         agrees(tree, case)
 
 
-@settings(max_examples=100)
 @given(condition_trees, st.lists(bindings, min_size=6, max_size=6))
 def test_any_condition(tree, cases):
     for case in cases:
@@ -151,7 +149,6 @@ def test_identities_of_the_representation(a, b, k):
     assert pos(-a) is pos(a) - a
 
 
-@settings(max_examples=100)
 @given(trees)
 def test_canonical_forms_are_fixed_points(tree):
     """Building an expression from its own atoms again gives the same object."""
@@ -164,7 +161,6 @@ def test_canonical_forms_are_fixed_points(tree):
         assert rebuild(dim, again) is dim
 
 
-@settings(max_examples=100)
 @given(trees, names, small_trees, bindings)
 def test_substitution_is_evaluation_with_the_replaced_value(tree, name, replacement, case):
     new = build(replacement)
