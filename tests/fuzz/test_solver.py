@@ -11,6 +11,7 @@ import pytest
 
 import shapesolve
 
+from ..building import EVERYTHING
 from . import solver
 from .expressions import Undefined, points, text, value
 from .solver import Answers, batch, campaign
@@ -20,9 +21,10 @@ OPEN = {"printing"}
 
 
 def test_answers_agree_with_brute_force() -> None:
-    totals = campaign(8_000, seed=0)
-    assert totals.asked >= 8_000
-    assert totals.decided > 400
+    count = 8_000 if EVERYTHING else 2_000
+    totals = campaign(count, seed=0)
+    assert totals.asked >= count
+    assert totals.decided > count / 20
     assert [f for f in totals.faults if f[1] not in OPEN] == []
 
 
