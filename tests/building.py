@@ -44,6 +44,7 @@ def session(model: onnx.ModelProto | Path, *, optimized: bool = True) -> ort.Inf
     options = ort.SessionOptions()
     options.log_severity_level = 4
     options.intra_op_num_threads = 1
+    options.enable_cpu_mem_arena = False
     if not optimized:
         options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     source = str(model) if isinstance(model, Path) else model.SerializeToString()

@@ -15,7 +15,8 @@ from onnx.utils import Extractor
 import shapesolve
 from shapesolve.report.text import contract_lines
 
-from .operators.conftest import ort, text
+from . import building
+from .operators.conftest import text
 from .report.broken import CASES
 
 #: graphs that learn sizes from requirements, which later nodes and their messages see
@@ -47,10 +48,8 @@ def made(
         return shapes[tensor]
     if not failing.isdisjoint(f"{node.op_type}({node.output[0]})" for node in part.graph.node):
         return None
-    options = ort.SessionOptions()
-    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     try:
-        session = ort.InferenceSession(part.SerializeToString(), options)
+        session = building.session(part, optimized=False)
         used = {i.name for i in session.get_inputs()}
         (found,) = session.run(None, {n: np.zeros(s, np.float32) for n, s in shapes.items() if n in used})
     except Exception:

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 import numpy as np
 import onnx
 import onnx.parser
-import onnxruntime
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,17 +13,12 @@ from hypothesis import strategies as st
 from shapesolve import Refused, analyze, free
 from shapesolve.dynamic.provenance_walk import trace
 
+from .. import building
 from .row_models import random_model
-
-onnxruntime.set_default_logger_severity(4)
 
 
 def run(model: onnx.ModelProto, x: np.ndarray) -> np.ndarray:
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.intra_op_num_threads = 1
-    session = onnxruntime.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])
-    return session.run(None, {"x": x})[0]
+    return building.run(model, {"x": x}, optimized=False)[0]
 
 
 def outcome(seed: int, steps: int) -> str:
