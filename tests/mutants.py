@@ -65,10 +65,6 @@ MUTANTS = {
         "yield Sample(nearer(runs, fails, lambda at, _: self._runs(at)), fails)",
         "yield Sample(nearer(runs, fails, lambda at, _: True), fails)", "test_remedies.py test_titles.py",
     ),
-    "repair-fails": Mutant(
-        "a repair that leaves the failure is told", "repair.py",
-        "if not after.walk.is_stopped and not still_fails(after.walk.state, ()):", "if True:", "test_remedies.py",
-    ),
     "repair-runs": Mutant(
         "a repair after which no size runs is told", "repair.py",
         "or (not after.clashes and not _runs(after)):", "or False:", "test_remedies.py test_golden.py",

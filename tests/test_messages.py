@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterator
+from itertools import islice
 
 import numpy as np
 import onnx
@@ -16,6 +17,7 @@ import shapesolve
 from shapesolve.report.text import contract_lines
 
 from . import building
+from .building import EVERYTHING
 from .operators.conftest import text
 from .report.broken import CASES
 
@@ -59,7 +61,7 @@ def made(
 
 def test_quoted_sizes_are_those_given() -> None:
     quoted = 0
-    for name, nodes, shapes in cases():
+    for name, nodes, shapes in islice(cases(), 0, None, 1 if EVERYTHING else 2):
         model = text("float[A, K] a, float[B, L] b, float[C, M] c", f"{WEIGHT} {nodes}", "q")
         for info in model.graph.node:
             model.graph.value_info.append(helper.make_tensor_value_info(info.output[0], 1, None))
@@ -73,7 +75,7 @@ def test_quoted_sizes_are_those_given() -> None:
                 if real is not None:
                     assert [int(s) for s in sizes.split(",")] == list(real), (name, shapes, violation.message)
                     quoted += 1
-    assert quoted > 100
+    assert quoted > 50
 
 
 @pytest.mark.parametrize("empty", [0, 2])

@@ -21,6 +21,12 @@ NAMES = (
 
 _PRINT = """
 import sys, shapesolve
+from shapesolve.expr import symbol
+from shapesolve.solve.contract.build import find_contract
+from tests.solve.building import random_system
+for seed in range(12):
+    s = random_system(seed)
+    print(find_contract(s.constraints, s.facts, map(symbol, "abc")).to_json())
 for name in sys.argv[1:]:
     a = shapesolve.analyze(name)
     print(a.to_json(), a.contract.to_json(), a.equalities, a.ambiguities, a.constraints.to_smtlib())
