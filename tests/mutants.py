@@ -78,9 +78,9 @@ MUTANTS = {
         "numbers = None if found else self._with_numbers(sizes)", "numbers = None", "test_ranks.py test_sizes.py",
     ),
     "refutation": Mutant(
-        "a refutation is not confirmed at its sizes", "judge.py",
-        "    if there.stuck:\n        return None\n    found = claim.at(there)", "    found = claim.at(there)",
-        "test_one_truth.py test_graphs.py",
+        "a claim that is open at some sizes is refuted by them", "judge.py",
+        "    if not now.is_false and not there.prover.follows(~now):", "    if False:",
+        "test_one_truth.py test_graphs.py test_proofs.py test_proofs_run.py",
     ),
     "smtlib": Mutant(
         "SMT-LIB leaves out the first term", "export.py",
