@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import onnx.defs
@@ -91,26 +92,24 @@ def is_number(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and type(node.value) in (int, float)
 
 
+@cache
+def parsed(file: Path) -> ast.Module:
+    return ast.parse(file.read_text("utf-8"))
+
+
 def all_constants() -> list[str]:
     """The file and the name of each number with a name."""
-    return [
-        f"{f.relative_to(PACKAGE).as_posix()} {name}"
-        for f in FILES
-        for name in constants(ast.parse(f.read_text("utf-8")))
-    ]
+    return [f"{f.relative_to(PACKAGE).as_posix()} {name}" for f in FILES for name in constants(parsed(f))]
 
 
 def test_each_name_of_a_tuple_is_a_constant() -> None:
     assert [*constants(ast.parse("A, (B, C) = 1, (2, -3)\nD: Final = 1 << 2, 3\nE, F = 1, A"))] == [*"ABCD"]
 
 
-def test_numeric_constants_become_fewer() -> None:
+def test_numeric_constants_become_fewer_and_limits_stand_in_the_table_of_their_room() -> None:
     found = all_constants()
     assert len(found) <= MAX_CONSTANTS, len(found)
-
-
-def test_limits_stand_in_the_table_of_their_room() -> None:
-    outside = {name for name in all_constants() if name.split()[0].rpartition("/")[2] not in TABLES}
+    outside = {name for name in found if name.split()[0].rpartition("/")[2] not in TABLES}
     assert outside == NO_LIMITS.keys()
 
 
@@ -141,7 +140,7 @@ def test_facts_about_operators_stand_on_their_declarations() -> None:
     found = {
         str(f.relative_to(PACKAGE))
         for f in FILES
-        if f.relative_to(PACKAGE).parts[0] != "operators" and named_in(ast.parse(f.read_text("utf-8")), names)
+        if f.relative_to(PACKAGE).parts[0] != "operators" and named_in(parsed(f), names)
     }
     assert found == NAMING.keys()
 

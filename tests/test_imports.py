@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -80,9 +81,17 @@ _NAMED = re.compile(r"shapesolve\.(\w+(?:\.\w+)*)(?::\w+)?")
 LAZY = ["IPython", "click", "onnxruntime", "rich", "sympy", "torch", "z3"]
 
 
+@cache
+def nodes_of(source: str) -> list[ast.AST]:
+    """All texts and imports of a source."""
+    return [
+        n for n in ast.walk(ast.parse(source)) if isinstance(n, (ast.Constant, ast.Import, ast.ImportFrom))
+    ]
+
+
 def named_in(source: str) -> Iterator[tuple[int, str]]:
     """Line and dotted path within shapesolve of every module of ours that a text names."""
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes_of(source):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             said = _NAMED.fullmatch(node.value)
             if said and said[1].partition(".")[0] in ALLOWED:
@@ -95,7 +104,7 @@ def imports_of(source: str, module: str, *, is_package: bool) -> Iterator[tuple[
     The package itself is the empty path. `from a.b import c` yields `a.b.c`: `c` may be a module.
     """
     package = module.split(".") if is_package else module.split(".")[:-1]
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes_of(source):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):

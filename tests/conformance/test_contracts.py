@@ -4,17 +4,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from random import Random
 from tempfile import TemporaryDirectory
 
 import pytest
 
 import shapesolve
 from shapesolve.solve.proof import Proved, Refuted
-from tests.building import seeds
-
-from ..fuzz.model import drawn_model
-from .test_two_layers import models
 
 ROOT = Path(__file__).resolve().parents[2]
 MODELS = ROOT / "tests/models"
@@ -82,26 +77,6 @@ def test_models_that_run_as_declared_have_no_finding_above_info():
     assert len(correct) > 10
     loud = {name: [str(f) for f in analyzed(name).diagnostics if f.severity != "info"] for name in correct}
     assert not any(loud.values()), {n: fs for n, fs in loud.items() if fs}
-
-
-def agrees(a, seed, largest):
-    """Does the contract accept exactly the sizes at which no requirement is broken?"""
-    random, contract = Random(seed), a.contract
-    for _ in range(60):
-        sizes = {n: random.choice((0, 1, 2, 3, 7, 8, 16, 32, 33, 64, 96, 224)) % largest for n in a.symbols}
-        broken = a._solved._checker.checker.broken(sizes)
-        accepted = None if contract.unjudged and not broken else not broken
-        assert contract.holds(sizes) is accepted, (sizes, str(contract), broken)
-
-
-@pytest.mark.parametrize("path", models(), ids=lambda p: p.parent.name)
-def test_contract_and_check_agree_on_models(path):
-    agrees(shapesolve.analyze(path), path.parent.name, 300)
-
-
-@pytest.mark.parametrize("seed", seeds(0, 40))
-def test_contract_and_check_agree_on_random_graphs(seed):
-    agrees(shapesolve.analyze(drawn_model(seed).model), seed, 9)
 
 
 def test_quantities_and_refutations_read_as_they_were_asked():

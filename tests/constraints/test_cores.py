@@ -14,7 +14,7 @@ from shapesolve.expr.z3_bridge import Z3Terms
 from shapesolve.solve.engine import Engine
 from shapesolve.solve.facts.constraint import Constraint
 
-from ..report.broken import CASES
+from ..report.broken import CASES, analyzed
 from .test_constraints import model
 
 ROOT = Path(__file__).parents[2]
@@ -40,17 +40,9 @@ def assert_minimal(core: tuple[Constraint, ...], beside: tuple[Cond, ...] = ()) 
         assert answer(core[:i] + core[i + 1 :], beside) == z3.sat, f"{row} can be left out"
 
 
-def opened(name: str) -> shapesolve.Analysis:
-    proto, assumed = CASES[name]
-    return shapesolve.analyze(proto, assume=assumed)
-
-
-REFUSED = [name for name in CASES if opened(name).conflicts]
-
-
-@pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.parametrize("name", CASES)
 def test_conflicts_have_minimal_cores(name):
-    for conflict in opened(name).conflicts:
+    for conflict in analyzed(name).conflicts:
         if name in ALONE:
             assert conflict.core == ()
         else:
@@ -65,7 +57,7 @@ def test_a_core_says_which_sizes_meet():
 
 
 def test_a_core_holds_what_another_node_needs():
-    (conflict,) = opened("symbol_bound_twice").conflicts
+    (conflict,) = analyzed("symbol_bound_twice").conflicts
     assert [str(c) for c in conflict.core] == [
         "a_weight[0] == 64",
         "b_weight[0] == 48",
@@ -81,7 +73,7 @@ def test_an_analysis_is_not_held_by_its_conflicts_and_terms():
     gc.collect()
     gc.disable()
     try:
-        a = opened("matmul_inner")
+        a = shapesolve.analyze(CASES["matmul_inner"][0])
         b = shapesolve.analyze(ROOT / "examples" / "attention.onnx")
         conflict, term = a.conflicts[0], b.contract[0]
         gone = weakref.ref(a), weakref.ref(b)

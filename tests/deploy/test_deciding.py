@@ -381,7 +381,7 @@ MODELS = {
 @pytest.mark.parametrize("name", MODELS)
 def test_numbers_that_decide_sizes_run(name: str) -> None:
     runs = session(MODELS[name])
-    for feed in ss.generate_inputs(MODELS[name], count=20 if EVERYTHING else 8):
+    for feed in ss.generate_inputs(MODELS[name], count=20 if EVERYTHING else 4):
         runs.run(None, feed)
 
 
@@ -421,11 +421,11 @@ def test_sizes_and_numbers_that_hang_together_are_found_together() -> None:
         [("one", np.array([1]))],
     )
     runs = session(repeated)
-    feeds = ss.generate_inputs(repeated, count=20)
+    feeds = ss.generate_inputs(repeated, count=10)
     for feed in feeds:
         runs.run(None, feed)
     assert len({int(feed["beams"][0]) for feed in feeds}) > 2
-    assert all(feed["y"].shape == (12, 4) for feed in ss.generate_inputs(repeated, 10, bind={"rows": 12}))
+    assert all(feed["y"].shape == (12, 4) for feed in ss.generate_inputs(repeated, 4, bind={"rows": 12}))
 
 
 def test_what_only_gives_its_shape_decides_nothing() -> None:

@@ -217,3 +217,12 @@ def test_the_smallest_sizes_may_be_large() -> None:
     text = "g (float[n] x) => (float[m] y) { k = Constant<value_ints = [1000]>() y, i = TopK(x, k) }"
     (sizes,) = ss.enumerate_sizes(parsed(text), 1)
     assert sizes == {"n": 1000}
+
+
+def test_sizes_of_which_no_term_speaks_are_accepted_where_they_run() -> None:
+    a = ss.analyze(parsed("g (float[a, b, c] x) => (y) { s = Squeeze(x) y = Add(s, w) }", w=[3]))
+    assert a.contract.unjudged
+    for shape in product((1, 2, 3), repeat=3):
+        sizes = dict(zip("abc", shape, strict=True))
+        runs = [n for n in shape if n != 1][-1:] in ([], [3])
+        assert Sizes(a).accepted(sizes) == (a.check_inputs({"x": shape}) == []) == runs, shape

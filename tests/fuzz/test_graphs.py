@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from onnx import TensorProto, helper
 
-from tests.building import seeds
+from tests.building import EVERYTHING, seeds
 
 from .builder import untyped
 from .graphs import Campaign, culprit, judged
@@ -26,7 +26,7 @@ from .runtime import Failed, Session
 from .script import script_text
 from .shrink import shrunk
 
-COUNT = len(seeds(0, 200))
+COUNT = len(seeds(0, 200, share=10))
 
 
 def test_what_is_said_is_so() -> None:
@@ -38,7 +38,7 @@ def test_what_is_said_is_so() -> None:
 
 def test_most_graphs_run_and_many_kinds_are_drawn() -> None:
     loaded, seen, opsets = 0, set[str](), set[int]()
-    for seed in range(250):
+    for seed in range(count := 250 if EVERYTHING else 100):
         drawn = drawn_model(seed)
         seen |= {n.op_type for n in drawn.model.graph.node}
         opsets.add(drawn.model.opset_import[0].version)
@@ -46,8 +46,8 @@ def test_most_graphs_run_and_many_kinds_are_drawn() -> None:
             loaded += bool(Session(drawn.model))
         except Failed:
             continue
-    assert loaded > 240
-    assert len(seen) > 120
+    assert loaded > 0.95 * count
+    assert len(seen) > 110
     assert opsets == set(range(11, 25))
     assert len({k.name for k in KINDS}) > 150
 

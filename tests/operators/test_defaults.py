@@ -3,11 +3,12 @@
 import numpy as np
 import onnx
 import onnx.helper as oh
-import onnxruntime as ort
 import pytest
 from onnx import TensorProto
 
 import shapesolve as ss
+
+from ..building import session
 
 
 @pytest.mark.parametrize(("ir_version", "codes"), [(3, []), (8, ["SS502"])])
@@ -72,10 +73,10 @@ def branched() -> onnx.ModelProto:
 def test_a_proof_names_the_default_that_a_size_depends_on(
     model: onnx.ModelProto, given: dict[str, np.ndarray]
 ) -> None:
-    session = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    loaded = session(model)
     x = np.zeros((6, 4), "f4")
-    assert len(session.run(["y"], {"x": x})[0]) == 6
-    assert len(session.run(["y"], {"x": x, **given})[0]) == 12
+    assert len(loaded.run(["y"], {"x": x})[0]) == 6
+    assert len(loaded.run(["y"], {"x": x, **given})[0]) == 12
     a = ss.analyze(model)
     assert a.shapes["y"][0] == 6
     (name,) = given

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -79,7 +80,7 @@ def test_standard_input(project: Path) -> None:
         capture_output=True,
         check=False,
         cwd=project,
-        env={**__import__("os").environ, "PYTHONPATH": str(ROOT)} if (ROOT / "shapesolve").exists() else None,
+        env={**os.environ, "PYTHONPATH": str(ROOT)} if (ROOT / "shapesolve").exists() else None,
     )
     assert done.returncode == 1, done.stderr
     data = json.loads(done.stdout)
@@ -216,10 +217,12 @@ def test_settings_that_make_no_sense(project: Path, text: str, told: str) -> Non
 
 
 def test_the_pytest_plugin_keeps_to_the_settings(project: Path) -> None:
-    line = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--shapesolve", "baked.onnx"]
+    plugin = ["-p", "shapesolve.pytest_plugin", "--shapesolve", "baked.onnx"]
+    line = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *plugin]
+    alone = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": str(ROOT)}
 
     def passes() -> bool:
-        return subprocess.run(line, cwd=project, capture_output=True, check=False).returncode == 0
+        return subprocess.run(line, cwd=project, env=alone, capture_output=True, check=False).returncode == 0
 
     assert passes()
     Path("pyproject.toml").write_text('[tool.shapesolve]\nfail-on = "warning"\n')

@@ -1,8 +1,11 @@
 """What data decides on in each row is listed row after row: with more rows, the lists of the single rows joined."""
 
+from functools import cache
+
 import numpy as np
 import onnx
 import onnx.parser
+import onnxruntime as ort
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -91,11 +94,17 @@ def detector(body: str) -> onnx.ModelProto:
 ROWS = {"scores[0]": "batch", "boxes[0]": "batch"}
 
 
+@cache
+def _sessions(name: str) -> tuple[ort.InferenceSession, ort.InferenceSession]:
+    """The model of one row, and of many."""
+    model = detector(LISTED[name])
+    return session(model), session(ss.free(model, ROWS))
+
+
 @pytest.mark.parametrize("name", LISTED)
 @given(counts=st.integers(0, 4), seed=st.integers(0, 99))
 def test_the_list_of_many_rows_is_those_of_single_rows_joined(name: str, counts: int, seed: int) -> None:
-    model = detector(LISTED[name])
-    before, after = session(model), session(ss.free(model, ROWS))
+    before, after = _sessions(name)
     rng = np.random.default_rng(seed)
     scores, boxes = (rng.standard_normal((counts, 7, n)).astype(np.float32) for n in (3, 4))
     scores[rng.random(counts) < 0.3] = 0  # rows in which nothing is found
