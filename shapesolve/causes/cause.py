@@ -48,6 +48,25 @@ class Causes:
         named = [place for place in left if not needs.symbols[place].isdisjoint(now)]
         return named[0] if named else left[0] if len({tensor for tensor, _ in left}) == 1 else None
 
+    def plainest(self, entry: Entry, tensors: Iterable[str]) -> str | None:
+        """Return the tensor whose numbers leave the shortest condition when they are open: `seq == t`, not `8*seq == 9*h`.
+
+        None if the condition depends on none of them.
+        """
+        lengths: dict[str, int] = {}
+        for tensor in dict.fromkeys(tensors):
+            needs = self._needs_with(((tensor, None),))
+            if needs is not None and (*_key(entry), entry.cond) not in needs.conds:
+                symbols = needs.symbols[tensor, None]
+                now = [
+                    c
+                    for *key, c in needs.conds
+                    if tuple(key) == _key(entry) and not c.free.isdisjoint(symbols)
+                ]
+                if now:
+                    lengths[tensor] = min(c.size for c in now)
+        return min(lengths, key=lambda t: lengths[t], default=None)
+
     def _needs_with(self, places: tuple[Place, ...]) -> _Needs | None:
         """Return what nodes need when these sizes and numbers are left open; None if the budget is spent."""
         if places not in self._needs:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Annotated
 
+from ..answers.claim import known_names
 from ..expr.nearest import like, meant
 from .console import fail
 from .options import pairs_of
@@ -67,7 +68,7 @@ def _read(a: Analysis, key: str, value: str, option: str) -> Iterator[tuple[str,
         fail(
             f"expected {lead}NAME=SIZE, INPUT[AXIS]=SIZE, or INPUT=1x3x224x224, got {f'{key}={value}'[:200]!r}"
         )
-    elif key in a.symbols:
+    elif key in known_names(a._solved.lowered):
         yield key, int(value)
     elif axis is not None and axis[1] in a.inputs:
         shape, k = _shape(a, axis[1]), int(axis[2])
@@ -100,7 +101,8 @@ def _refuse_unknown(a: Analysis, dim: str, size: int) -> None:
         axis = None if shape is None or like(dim, a.symbols) else axes.get(len(shape))
         if shape is not None and axis is not None and not shape[axis].terms:
             _refuse_fixed(a, name, axis, dim, size)
-    fail(f"no input of the model has a dim named {dim!r}{meant(dim, a.symbols)}")
+    hint = like(dim, known_names(a._solved.lowered)) or meant(dim, a.symbols)
+    fail(f"no input of the model has a dim named {dim!r}{hint}")
 
 
 def _refuse_fixed(a: Analysis, name: str, axis: int, dim: str, size: int) -> None:

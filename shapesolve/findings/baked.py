@@ -58,10 +58,10 @@ class Baked:
     def constant(self, entry: Entry) -> Stored | None:
         """The constant that a node's condition comes from. A tensor read as data is preferred over one read for its size."""
         found = self._behind(entry) or self._beside(entry)
-        if found is None or not found.data or self.named(found, entry):
+        if found is None or not found.data:
             return found
-        other = self.causes.first(entry, ((t, None) for t in self._read(entry)))
-        return found if other is None else Stored(other[0], True)
+        plainest = self.causes.plainest(entry, [found.tensor, *self._read(entry)])
+        return found if plainest is None else Stored(plainest, True)
 
     def named(self, stored: Stored | None, entry: Entry) -> str:
         """Return the name of a constant if a condition depends on its elements or on one of its sizes; else ""."""
@@ -71,11 +71,11 @@ class Baked:
         return "" if self.causes.first(entry, ((stored.tensor, a) for a in axes)) is None else stored.tensor
 
     def reader(self, entry: Entry, stored: Stored | None) -> tuple[Node, str] | None:
-        """Return the node that reads a constant on the way to a condition, and its scope, if it is not the condition's own."""
-        for node, prefix in self._chain(entry) if stored is not None else ():
-            if stored is not None and stored.tensor in (
-                self.lowered.full_name(n, prefix) for n in node.inputs
-            ):
+        """Return the node that meets a stored tensor before a condition's own node does, and its scope."""
+        if stored is None or stored.data:
+            return None
+        for node, prefix in self._chain(entry):
+            if stored.tensor in (self.lowered.full_name(n, prefix) for n in node.inputs):
                 return None if node is entry.node else (node, prefix)
         return None
 

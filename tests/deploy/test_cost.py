@@ -259,7 +259,7 @@ def test_what_does_not_fit_and_what_is_missing() -> None:
         c.fit(1000, "Q", {"B": 1})
     with pytest.raises(ValueError, match="missing sizes: B"):
         c.at({"A": 4})
-    with pytest.raises(ValueError, match="does not accept"):
+    with pytest.raises(ValueError, match="A must be at least 3, got 2"):
         c.at({"A": 2, "B": 1})
 
 

@@ -266,7 +266,7 @@ def test_sizes_that_only_an_assumption_refuses_name_it() -> None:
     assert broken.constraint is not None
     assert (broken.text, broken.constraint.role) == ("_d1 == 4", "assumption")
     assert broken.message.startswith("under the assumption _d1 == 4 (broadcast")
-    assert "no size makes this run; Mul" in broken.message
+    assert "no input sizes run; Mul" in broken.message
 
 
 def test_that_nothing_runs_is_said_of_the_default_alone() -> None:
@@ -277,7 +277,7 @@ def test_that_nothing_runs_is_said_of_the_default_alone() -> None:
     analysis = ss.analyze(m)
     assert not analysis.check_inputs({"x": (2, 3), "d": (3,)})
     (broken,) = analysis.check_inputs({"x": (2, 3)})
-    assert broken.message.startswith("with the default of d, no size makes this run; Add")
+    assert broken.message.startswith("with the default of d, no input sizes run; Add")
 
 
 def test_what_a_default_decides_is_named() -> None:
