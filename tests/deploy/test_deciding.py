@@ -139,7 +139,8 @@ MODELS = {
     ),
     "offsets": model(
         "(float[total, 4] x, int64[ends] cu) => (y) "
-        "<int64[1] one = {1}, int64[1] zero = {0}, int64[1] minus1 = {-1}, int64[1] big = {2147483648}, int64 first = {0}> "
+        "<int64[1] one = {1}, int64[1] zero = {0}, int64[1] minus1 = {-1}, "
+        "int64[1] big = {2147483648}, int64 first = {0}> "
         "{ hi = Slice(cu, one, big) lo = Slice(cu, zero, minus1) d = Sub(hi, lo) "
         "parts = SplitToSequence<axis = 0>(x, d) y = SequenceAt(parts, first) }"
     ),
@@ -157,7 +158,8 @@ MODELS = {
     ),
     "where rows begin in a whole": model(
         "(float[n, c] x, int64[parts] splits) => (y) "
-        "<int64[1] k0 = {0}, int64[1] k1 = {1}, int64[1] last = {-1}, int64[1] end = {2147483647}, int64 zero = {0}, int64 one = {1}> "
+        "<int64[1] k0 = {0}, int64[1] k1 = {1}, int64[1] last = {-1}, int64[1] end = {2147483647}, "
+        "int64 zero = {0}, int64 one = {1}> "
         "{ from = Slice(splits, k0, last) to = Slice(splits, k1, end) lengths = Sub(to, from) "
         "most = ReduceMax<keepdims = 0>(lengths) steps = Range(zero, most, one) column = Unsqueeze(lengths, k1) "
         "valid = Less(steps, column) first = Unsqueeze(from, k1) at = Add(first, steps) "
