@@ -29,8 +29,7 @@ def resized(*scales: str) -> onnx.ModelProto:
     given = ", ".join(f"float[2] {n}" for n in scales)
     resize = "y = Resize(b, , scales)" if len(scales) == 1 else "p = Mul(scales, more) y = Resize(b, , p)"
     return parsed(
-        f"g (float[6, 4] x, {given}, float[4] bias) => (y) {{"
-        f" b = Add(x, bias) {resize} }}",
+        f"g (float[6, 4] x, {given}, float[4] bias) => (y) {{ b = Add(x, bias) {resize} }}",
         **stored,
         bias=np.ones(4, "f4"),
     )
