@@ -78,9 +78,12 @@ MUTANTS = {
         "numbers = None if found else self._with_numbers(sizes)", "numbers = None", "test_ranks.py test_sizes.py",
     ),
     "refutation": Mutant(
-        "a claim that is open at some sizes is refuted by them", "judge.py",
-        "    if not now.is_false and not there.prover.follows(~now):", "    if False:",
-        "test_one_truth.py test_graphs.py test_proofs.py test_proofs_run.py",
+        "a claim is refuted by sizes at which it holds", "judge.py",
+        """    if now.is_true:
+        names = _undecided(claim.cond.free - a.symbols.keys(), a)
+        return Unknown(reason=f"it holds for the sizes tried; {names}")
+    if not now.is_false and not there.prover.follows(~now):""",
+        "    if False:", "test_proofs.py test_proofs_run.py",
     ),
     "smtlib": Mutant(
         "SMT-LIB leaves out the first term", "export.py",
