@@ -54,7 +54,10 @@ _HOW = ("--plugin acme_ops", "--plugin acme_ops.py", "settings", "installed")
 _ASKED = ("contract m.onnx", "check m.onnx --format sarif", "scan m.onnx -j 1 --json")
 #: each way and each command; every pair at night
 _PAIRS = [
-    (how, asked) for i, how in enumerate(_HOW) for k, asked in enumerate(_ASKED) if EVERYTHING or i % 3 == k
+    (how, asked)
+    for i, how in enumerate(_HOW)
+    for k, asked in enumerate(_ASKED)
+    if EVERYTHING or (i + 1) % 3 == k
 ]
 
 
@@ -86,6 +89,7 @@ def test_a_plugin_is_loaded_for_every_command(how: str, asked: str, tmp_path: Pa
         assert "SS101" not in [r["ruleId"] for r in json.loads(done.stdout)["runs"][0]["results"]]
     else:
         assert "height % 2 == 0" in done.stdout, done.stderr
+        assert "height % 2 == 0 or" not in done.stdout  # as it is where the sizes of Halve are not known
 
 
 def test_without_a_plugin_the_operator_is_unknown_and_a_broken_one_is_an_error(tmp_path: Path) -> None:
