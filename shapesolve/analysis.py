@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 AUDIT_RLIMIT = 3 * DEFAULT_RLIMIT
 BroadcastMode = Literal["strict", "named", "equal"]
 
-#: what an analysis writes or answers with rooms above it: the functions, which are loaded when used
+#: functions of packages above this one that methods of `Analysis` call, loaded when used
 RENDERERS = {
     "html": "shapesolve.explorer.page:render_html",
     "notebook": "shapesolve.explorer.notebook:render_notebook",
@@ -365,7 +365,7 @@ class Analysis:
 
     @checked
     def nearest(self, sizes: Mapping[str, int]) -> dict[str, dict[str, int] | None]:
-        """Return the accepted sizes nearest to the given ones, below and above them; None where there are none."""
+        """Return the accepted sizes nearest to the given ones, below and above them; None if there are none."""
         return self._solved.nearest(sizes_of(sizes), self._solved.request.assume)
 
     def check(self) -> tuple[Finding, ...]:

@@ -1,4 +1,4 @@
-"""Sizes at which a model runs that are shown instead of rejected ones: the nearest, and which of them are worth proposing."""
+"""Accepted sizes near rejected ones, and which of them to propose."""
 
 from __future__ import annotations
 

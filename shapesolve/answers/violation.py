@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ..expr import Cond, Dim, all_of, eq, ge, symbol
@@ -186,7 +187,7 @@ class InputChecker:
         own = [t for t in terms if constraint in t.constraints]
         present = [ge(symbol(n), 1) for n in sorted(cond.free) if sizes.get(n)]
         implied = (t for t in terms if self.engine.entails(cond, [t.cond, *present], cheap=True).proved)
-        own = own or list(implied)[:1]
+        own = own or [*islice(implied, 1)]
         own = own or [
             t for t in self._contract().from_constraint(constraint) if t.cond.evaluate(sizes) is False
         ]

@@ -1,5 +1,6 @@
-"""`Causes`: the stored sizes and numbers that a condition depends on. The model is lowered again with these left open:
-where a node then needs the same as before, they are no cause of it.
+"""`Causes`: finds the stored sizes and numbers that a condition depends on.
+
+The model is lowered again with unknowns in their place. If a node's condition stays the same, it does not depend on them.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ Place = tuple[str, int | None]
 
 
 class _Needs(NamedTuple):
-    """What nodes need (label, scope, reason, condition), and the symbols of the sizes and numbers that were left open."""
+    """Requirements of nodes (label, scope, reason, condition), and the symbols of the unknown sizes and numbers."""
 
     conds: frozenset[tuple[str, str, str, Cond]]
     symbols: dict[Place, frozenset[str]]
 
 
 class Causes:
-    """Judge of what the conditions of one lowered model depend on, within a counted budget of lowered nodes."""
+    """Dependencies of the conditions of one lowered model, found within a counted budget of lowered nodes."""
 
     def __init__(self, lowered: Lowered, request: Request) -> None:
         self.lowered, self.request = lowered, request
@@ -49,7 +50,7 @@ class Causes:
         return named[0] if named else left[0] if len({tensor for tensor, _ in left}) == 1 else None
 
     def plainest(self, entry: Entry, tensors: Iterable[str]) -> str | None:
-        """Return the tensor whose numbers leave the shortest condition when they are open: `seq == t`, not `8*seq == 9*h`.
+        """Return the tensor whose unknown numbers give the shortest condition: `seq == t`, not `8*seq == 9*h`.
 
         None if the condition depends on none of them.
         """
@@ -68,7 +69,7 @@ class Causes:
         return min(lengths, key=lambda t: lengths[t], default=None)
 
     def _needs_with(self, places: tuple[Place, ...]) -> _Needs | None:
-        """Return what nodes need when these sizes and numbers are left open; None if the budget is spent."""
+        """Return the requirements with these sizes and numbers unknown; None if the budget is spent."""
         if places not in self._needs:
             self._left -= len(self.lowered.model.graph.nodes)
             if self._left < 0:
@@ -81,7 +82,7 @@ class Causes:
         return self._needs[places]
 
     def _opened(self, places: Iterable[Place]) -> dict[str, tuple[Elem, ...] | OtherShape]:
-        """Return the stored tensors with these sizes and numbers unknown; elements with a meaning of their own stay."""
+        """Return the stored tensors with these sizes and numbers unknown; the elements in `IDLE` stay."""
         found: dict[str, tuple[Elem, ...] | OtherShape] = {}
         for tensor, axis in places:
             value = self.lowered.values.get(tensor)

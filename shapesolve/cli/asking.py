@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Annotated
 
@@ -110,18 +111,18 @@ def _refuse_fixed(a: Analysis, name: str, axis: int, dim: str, size: int) -> Non
     from ..deploy import NoSizes
 
     rejected = misfit(f"{name}[{axis}] must be {_shape(a, name)[axis]}, got {size}")
-    raise NoSizes(
-        f"{rejected.sentence}; {_way_out(a, f'{name}[{axis}]', dim or f'{name}_d{axis}')}", [rejected]
-    )
+    raise NoSizes(f"{rejected.sentence}; {_way_out(a, f'{name}[{axis}]', dim or f'size{axis}')}", [rejected])
 
 
 def _way_out(a: Analysis, axis: str, dim: str) -> str:
-    """What makes a fixed axis dynamic, tried in memory."""
+    """Return the command that makes a fixed axis dynamic, after trying it in memory, or the reason that none does."""
     from ..change.free.model import freed
-    from ..change.refused import Refused
 
     try:
         freed(a.model, {axis: dim})
-    except Refused as e:
-        return f"it is fixed, and `shapesolve free` refuses to change it: {e}"
-    return f"it is fixed: `shapesolve free {a.model.path or 'MODEL'} --dim '{axis}={dim}' -o dynamic.onnx` makes it dynamic"
+    except ValueError as e:  # `Refused`, or a name that no dim may have
+        return f"it is fixed, and `shapesolve free` cannot change it: {e}"
+    command = shlex.join(
+        ["shapesolve", "free", str(a.model.path or "MODEL"), "--dim", f"{axis}={dim}", "-o", "dynamic.onnx"]
+    )
+    return f"it is fixed: `{command}` makes it dynamic"
