@@ -1,10 +1,9 @@
-"""Speed of shapesolve beside its peers (`python -m benchmarks`) and over model size (`benchmarks.growth`)."""
+"""Speed of shapesolve beside its peers, over model size, and more: `python -m benchmarks`."""
 
 import sys
 
 from .package import choose
 
-if (
-    "benchmarks.guard" not in sys.orig_argv
-):  # it counts calls, and compiled modules make none that could be counted
+# the guard counts calls, and compiled modules make none that could be counted
+if "benchmarks.guard" not in sys.orig_argv:
     choose()

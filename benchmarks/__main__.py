@@ -1,6 +1,7 @@
-"""`python -m benchmarks`: every measurement, written to `benchmarks/RESULTS.md` with a description of the machine.
+"""`python -m benchmarks [SECTION ...]`: shapesolve beside the peers that are installed, as a table; less than 3 minutes.
 
-`--only peers,memory` measures some sections anew and keeps the others as they stand in the file.
+Sections measure something else, `all` everything. `--write` puts what was measured into `benchmarks/RESULTS.md`, with a
+description of the machine; other sections stay as they stand there.
 """
 
 from __future__ import annotations
@@ -43,30 +44,37 @@ def read_sections(path: Path) -> dict[str, str]:
 def write_sections(path: Path, found: dict[str, str]) -> None:
     """The report, in the order in which the sections are defined."""
     ordered = [title for title, _ in sections.SECTIONS.values() if title in found]
-    text = (
-        "# Measurements\n\nWritten by `python -m benchmarks`. CPU time unless a section says otherwise.\n\n"
-    )
+    text = "# Measurements\n\nWritten by `python -m benchmarks --write`. CPU time unless a section says otherwise.\n\n"
     text += "\n".join(f"## {title}\n\n{found[title].strip()}\n" for title in ordered)
     path.write_text(text, "utf-8")
 
 
 def main() -> int:
-    """Measure section by section; what is done is in the file even when a later one fails."""
+    """Measure section by section; what is done is printed or written even when a later one fails."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    names = [*sections.SECTIONS, "all"]
+    parser.add_argument(
+        "sections", nargs="*", metavar="SECTION", help=f"any of {', '.join(names)} (default: peers)"
+    )
     parser.add_argument(
         "--corpus", type=Path, help="folder of <name>/model.onnx (default: $SHAPESOLVE_CORPUS)"
     )
-    parser.add_argument("--rounds", type=int, default=5, help="rounds to take medians of (default 5)")
-    parser.add_argument("--only", default=",".join(sections.SECTIONS), help="sections, separated by commas")
-    parser.add_argument("--results", type=Path, default=RESULTS, metavar="FILE", help="where the report goes")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds to take medians of (default 3)")
+    parser.add_argument("--write", action="store_true", help=f"write to {RESULTS.name} instead of printing")
     args = parser.parse_args()
-    found = read_sections(args.results)
-    for key in args.only.split(","):
+    if unknown := set(args.sections).difference(names):
+        parser.error(f"no section {', '.join(sorted(unknown))}")
+    asked = names[:-1] if "all" in args.sections else args.sections or ["peers"]
+    found = read_sections(RESULTS)
+    for key in asked:
         title, measure = sections.SECTIONS[key]
         print(f"{title} ...", file=sys.stderr, flush=True)
         where = machine()
         found[title] = f"{measure(args.corpus or default_corpus(), args.rounds)}\n\n*{where}.*\n"
-        write_sections(args.results, found)
+        if args.write:
+            write_sections(RESULTS, found)
+        else:
+            print(f"## {title}\n\n{found[title]}", flush=True)
     return 0
 
 

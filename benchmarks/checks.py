@@ -1,4 +1,4 @@
-"""`python -m benchmarks.checks`: microseconds of `Analysis.check_inputs` after its first call, model by model.
+"""Microseconds of `Analysis.check_inputs` after its first call, model by model.
 
 The sizes are those of the corpus's measured runs, so nothing is violated. `repeated`: sizes that were checked before, which is
 what a server sees; `new`: sizes that were not (the answers remembered are dropped before every call). The target is 50 µs.
@@ -14,14 +14,14 @@ from pathlib import Path
 
 import shapesolve
 
-from .corpus import default_corpus, model_files, read_case
+from .corpus import model_files, read_case
 
 _CALLS = 200
 
 
-def measure_checks(corpus: Path, pattern: str = "") -> Iterator[tuple[str, int, float, float]]:
+def measure_checks(corpus: Path) -> Iterator[tuple[str, int, float, float]]:
     """Model, number of constraints, median microseconds of a call at repeated and at new sizes."""
-    for file in model_files(corpus, pattern):
+    for file in model_files(corpus, ""):
         shapes = _measured_inputs(file)
         if not shapes:
             continue
@@ -46,8 +46,3 @@ def _measured_inputs(file: Path) -> dict[str, tuple[int, ...]]:
         return {}
     given = json.loads(truth.read_text("utf-8"))["runs"][0]["inputs"]
     return {name: tuple(dims) for name, dims in given.items() if dims is not None}
-
-
-if __name__ == "__main__":
-    for name, constraints, repeated, new in sorted(measure_checks(default_corpus()), key=lambda row: row[3]):
-        print(f"{name:<45} {constraints:>6} constraints, repeated {repeated:8.1f} µs, new {new:8.1f} µs")

@@ -1,7 +1,7 @@
-"""`python -m benchmarks.contract`: what the contract and the ambiguities cost on top of the shapes.
+"""What the contract and the ambiguities cost on top of the shapes.
 
-CPU milliseconds, medians over rounds in which each model is analyzed anew; `first` is the first round, with Z3 still to be
-loaded where a model needs it. The target is a ratio of at most 2 on models over 100 nodes.
+CPU milliseconds, medians over rounds in which each model is analyzed anew. The target is a ratio of
+at most 2 on models over 100 nodes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 
 import shapesolve
 
-from .corpus import default_corpus, model_files, read_case
+from .corpus import model_files, read_case
 
 MIN_NODES = 100
 
@@ -36,9 +36,9 @@ class Cost:
         return self.contract / self.shapes
 
 
-def measure_costs(corpus: Path, rounds: int = 5, pattern: str = "") -> Iterator[Cost]:
+def measure_costs(corpus: Path, rounds: int) -> Iterator[Cost]:
     """The models of a corpus that are large enough, one by one."""
-    for file in model_files(corpus, pattern):
+    for file in model_files(corpus, ""):
         case = read_case(file)
         if case.nodes <= MIN_NODES:
             continue
@@ -64,8 +64,3 @@ def contract_table(costs: list[Cost]) -> list[list[str]]:
         figures = (f"{c.shapes:.1f}", f"{c.contract:.1f}", f"{c.ambiguities:.1f}", f"{c.ratio:.2f}")
         rows.append([c.model, str(c.nodes), *figures])
     return rows
-
-
-if __name__ == "__main__":
-    for row in contract_table(list(measure_costs(default_corpus()))):
-        print("  ".join(row))

@@ -23,10 +23,10 @@ from onnx import TensorProto, helper, numpy_helper
 
 import shapesolve
 from shapesolve.lines import plain, row
+from shapesolve.runs import Session
 
 from .corpus import ROOT, default_corpus, model_files
-from .latency import with_weights
-from .severity import _feeds, _run
+from .latency import feeds_of, with_weights
 
 #: mutants of one kind in one model, and bytes of the largest model that is run
 _MOST, _LARGEST = 2, 400_000
@@ -235,13 +235,26 @@ KINDS: dict[str, Change] = {
 }
 
 
+def run(model: onnx.ModelProto, feeds: dict[str, Any], names: list[str]) -> list[Any] | None:
+    """The values of tensors, or of the outputs; None where onnxruntime refuses."""
+    shown = onnx.ModelProto()
+    shown.CopyFrom(model)
+    if names:
+        del shown.graph.output[:]
+        shown.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names)
+    try:
+        return Session(shown).run(feeds)
+    except RuntimeError:
+        return None
+
+
 def mutants(file: Path) -> Iterator[tuple[str, Mutant]]:
     """Mutants of a model that onnxruntime refuses at inputs with which it runs the model as it is."""
     model = with_weights(file)
     for i, node in enumerate(model.graph.node):
         node.name = node.name or f"{node.op_type}_{i}"
-    feeds = _feeds(file, model)
-    if not feeds or _run(model, feeds[0], []) is None:
+    feeds = feeds_of(file, model)
+    if not feeds or run(model, feeds[0], []) is None:
         return
     for kind, change in KINDS.items():
         random = Random(zlib.crc32(f"{file.parent.name} {kind}".encode()))
@@ -254,7 +267,7 @@ def mutants(file: Path) -> Iterator[tuple[str, Mutant]]:
             changed = onnx.ModelProto()
             changed.CopyFrom(model)
             done = change(changed, changed.graph.node[k], random)
-            if done is not None and _run(changed, feeds[0], []) is None:
+            if done is not None and run(changed, feeds[0], []) is None:
                 count += 1
                 yield kind, Mutant(changed, done[0], done[1])
 

@@ -32,7 +32,7 @@ class Engine:
     label: str
     package: str
     is_python: bool
-    infer: Callable[[onnx.ModelProto], Any]
+    infer: Callable[[Any], Any]
     read: Callable[[Any], Shapes]
     refuses: Callable[[Any], bool] = lambda _result: False
 
@@ -102,7 +102,7 @@ def _read_annotations(model: onnx.ModelProto) -> Shapes:
     return shapes
 
 
-def _shapesolve(model: onnx.ModelProto) -> Any:
+def _shapesolve(model: Any) -> Any:
     """Shapes, constraints and bindings: what is computed at first use is used."""
     analysis = importlib.import_module("shapesolve").analyze(model)
     len(analysis.shapes), len(analysis._solved.stated), len(analysis.bindings)

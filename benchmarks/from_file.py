@@ -1,15 +1,13 @@
-"""What a user waits for who has a file: shapes from a path beside onnx's `infer_shapes_path`, small models, and files of
-gigabytes.
-"""
+"""What a user waits for who has a file: shapes from a path beside onnx's `infer_shapes_path`, and files of gigabytes."""
 
 from __future__ import annotations
 
 import gc
-import importlib
 import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,10 +16,9 @@ from onnx import TensorProto, helper
 
 from . import isolated
 from .corpus import model_files, read_case
+from .engines import OURS
 
-#: smaller models are small models: see `small_models`
 MIN_NODES = 100
-_SMALL_NODES = 2
 _SIDE = 1 << 13  # 8192 x 8192 floats are a quarter of a GiB
 
 
@@ -39,67 +36,32 @@ class Pair(NamedTuple):
         return self.theirs / self.ours
 
 
-def _analyze(source: Any) -> object:
-    analysis = importlib.import_module("shapesolve").analyze(source)
-    (
-        len(analysis.shapes),
-        len(analysis._solved.stated),
-        len(analysis.bindings),
-    )  # what is worked out at first use
-    return analysis
-
-
-def _in_turns(
-    theirs: Callable[[], object], ours: Callable[[], object], rounds: int, *, cold: bool
-) -> list[float]:
-    """Median CPU milliseconds of both. `cold`: after a pass of the garbage collector, which leaves nothing in the caches."""
-    seconds: tuple[list[float], list[float]] = ([], [])
-    for round_ in range(rounds + 1):
-        for run, took in zip((theirs, ours), seconds, strict=True):
-            if cold:
-                gc.collect()
-            start = time.process_time()
-            run()
-            if round_:  # the first one prepares what is prepared once
-                took.append(time.process_time() - start)
-    return [1000 * statistics.median(took) for took in seconds]
-
-
 def from_paths(corpus: Path, rounds: int) -> Iterator[Pair]:
-    """Both from the path of every model over 100 nodes; onnx's writes a file, ours leaves an analysis."""
+    """Both from the path of every model over 100 nodes, in turns; onnx's writes a file, ours leaves an analysis.
+
+    Median CPU milliseconds, after a pass of the garbage collector, which leaves nothing in the processor's caches.
+    """
     with tempfile.TemporaryDirectory(prefix="shapesolve-path-") as folder:
         written = Path(folder, "out.onnx")
         for file in model_files(corpus, ""):
             nodes = read_case(file).nodes
             if nodes <= MIN_NODES:
                 continue
+            theirs, ours = list[float](), list[float]()
+            for _ in range(rounds + 1):
+                theirs.append(
+                    _cpu(partial(onnx.shape_inference.infer_shapes_path, file, written, data_prop=True))
+                )
+                ours.append(_cpu(partial(OURS.infer, file)))
+            # the first one prepares what is prepared once
+            yield Pair(file.parent.name, nodes, statistics.median(theirs[1:]), statistics.median(ours[1:]))
 
-            def theirs(file: Path = file) -> None:
-                onnx.shape_inference.infer_shapes_path(file, written, data_prop=True)
 
-            def ours(file: Path = file) -> None:
-                _analyze(file)
-
-            yield Pair(file.parent.name, nodes, *_in_turns(theirs, ours, rounds, cold=True))
-
-
-def small_models(corpus: Path, rounds: int) -> Iterator[tuple[Pair, Pair]]:
-    """Models of one or two nodes in memory: called again and again, and each time after a pass of the garbage collector."""
-    for file in model_files(corpus, ""):
-        case = read_case(file)
-        if case.nodes > _SMALL_NODES or any(
-            a.HasField("g") for n in case.model.graph.node for a in n.attribute
-        ):
-            continue
-
-        def theirs(model: onnx.ModelProto = case.model) -> None:
-            onnx.shape_inference.infer_shapes(model, data_prop=True)
-
-        def ours(model: onnx.ModelProto = case.model) -> None:
-            _analyze(model)
-
-        again, cold = (_in_turns(theirs, ours, 10 * rounds, cold=cold) for cold in (False, True))
-        yield Pair(case.name, case.nodes, *again), Pair(case.name, case.nodes, *cold)
+def _cpu(work: Callable[[], object]) -> float:
+    gc.collect()
+    start = time.process_time()
+    work()
+    return 1000 * (time.process_time() - start)
 
 
 # ---------------------------------------------------------------------- gigabytes

@@ -1,8 +1,7 @@
-"""Measurements that need a process of their own: memory, start-up, models of gigabytes.
+"""Measurements that need a process of their own: memory, start-up, files of gigabytes.
 
 `python -m benchmarks.isolated growth ENGINE FILE` prints, in kB, how far the peak of resident memory rises while one
-engine works on one model that is already in memory. `python -m benchmarks.isolated huge KIND FOLDER 3` makes and
-analyzes a model of 3 GB.
+engine works on one model that is already in memory.
 """
 
 from __future__ import annotations
@@ -18,11 +17,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import onnx
-from onnx import TensorProto, helper
+from onnx import helper
 
 from .package import ROOT, installed
 
-_GIB = 1 << 30
 #: compiled modules are kept, as they are where a package is installed, whatever the environment says
 _INSTALLED = {
     "PYTHONDONTWRITEBYTECODE": "",
@@ -99,49 +97,6 @@ def _adversarial() -> int:
     return peak_kb() // 1024
 
 
-# ---------------------------------------------------------------------- gigabytes
-
-
-def huge_models(folder: Path, gigabytes: int = 3) -> dict[str, dict[str, float]]:
-    """Seconds and growth of memory for a model with inline weights, and for one with external data, of so many GB."""
-    return {
-        kind: json.loads(run("-m", "benchmarks.isolated", "huge", kind, str(folder), str(gigabytes)))
-        for kind in ("inline", "external")
-    }
-
-
-def _huge(kind: str, folder: Path, gigabytes: int) -> dict[str, float]:
-    import shapesolve
-
-    layers, side = 4 * gigabytes, 1 << 13  # 8192 x 8192 floats are a quarter of a GB
-    nodes = [helper.make_node("MatMul", [f"x{i}", f"w{i}"], [f"x{i + 1}"]) for i in range(layers)]
-    given = [helper.make_tensor_value_info("x0", TensorProto.FLOAT, ["batch", side])]
-    made = [helper.make_tensor_value_info(f"x{layers}", TensorProto.FLOAT, None)]
-    model = helper.make_model(helper.make_graph(nodes, "huge", given, made))
-    for i in range(layers):
-        weight = model.graph.initializer.add(name=f"w{i}", data_type=TensorProto.FLOAT, dims=[side, side])
-        if kind == "inline":
-            weight.raw_data = bytes(_GIB // 4)
-        else:
-            weight.data_location = TensorProto.EXTERNAL
-            for key, value in (("location", "weights.bin"), ("offset", i * _GIB // 4), ("length", _GIB // 4)):
-                weight.external_data.add(key=key, value=str(value))
-    source: object = model
-    if kind == "external":
-        with (folder / "weights.bin").open("wb") as stream:
-            stream.truncate(
-                gigabytes * _GIB
-            )  # sparse: no disk is used, and reading it would show in the memory
-        onnx.save_model(model, folder / "huge.onnx")
-        source = folder / "huge.onnx"
-    reset_peak()
-    before, start = peak_kb(), time.perf_counter()
-    analysis = shapesolve.analyze(source)
-    seconds = time.perf_counter() - start
-    assert analysis.shapes[f"x{layers}"][1] == side
-    return {"seconds": seconds, "grew_mb": (peak_kb() - before) / 1024, "resident_mb": before / 1024}
-
-
 # ---------------------------------------------------------------------- start-up
 
 
@@ -191,7 +146,5 @@ def command_seconds(file: Path, rounds: int = 5) -> tuple[float, float]:
 if __name__ == "__main__":
     if sys.argv[1] == "growth":
         print(_growth(sys.argv[2], Path(sys.argv[3])))
-    elif sys.argv[1] == "adversarial":
-        print(_adversarial())
     else:
-        print(json.dumps(_huge(sys.argv[2], Path(sys.argv[3]), int(sys.argv[4]))))
+        print(_adversarial())

@@ -62,10 +62,7 @@ def measure_latency(corpus: Path, rounds: int) -> Iterator[list[str]]:
             continue
         print(f"\r{name:<60}", end="", file=sys.stderr, flush=True)
         model = with_weights(file)
-        sizes = json.loads(file.with_name("truth.json").read_text("utf-8"))["runs"][0]["symbols"]
-        analysis = shapesolve.analyze(model)
-        bind = {name: size for name, size in sizes.items() if name in analysis.symbols}
-        feeds = dict(shapesolve.generate_inputs(analysis, 1, edge=False, bind=bind)[0])
+        feeds = feeds_of(file, model)[0]
         made: dict[str, tuple[onnx.ModelProto, float]] = {"original": (model, 0.0)}
         for tool, change in tools.items():
             copy = onnx.ModelProto.FromString(model.SerializeToString())
@@ -103,6 +100,19 @@ def with_weights(file: Path) -> onnx.ModelProto:
             for _ in shapes[output.name]:
                 declared.shape.dim.add()
     return model
+
+
+def feeds_of(file: Path, model: onnx.ModelProto) -> list[dict[str, Any]]:
+    """Inputs at the first two sizes at which the model was measured; none where a size is not accepted."""
+    analysis = shapesolve.analyze(model)
+    found = []
+    for run in json.loads(file.with_name("truth.json").read_text("utf-8"))["runs"][:2]:
+        bind = {name: size for name, size in run["symbols"].items() if name in analysis.symbols}
+        try:
+            found.append(dict(shapesolve.generate_inputs(analysis, 1, edge=False, bind=bind)[0]))
+        except (ValueError, IndexError):
+            return []
+    return found
 
 
 def _nodes(model: onnx.ModelProto) -> int:

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.many`: `scan` over 200 models with two processes against one, in turns.
+"""`scan` over 200 models with two processes against one, in turns.
 
 Wall time, as this is about processors: on a machine where two are not free the ratio says nothing. The target is 1.7.
 What two processes cost in CPU time over one holds on any machine: that is to be below 1.1.
@@ -15,13 +15,13 @@ from pathlib import Path
 
 from shapesolve.report.scan import scan
 
-from .corpus import default_corpus, model_files
+from .corpus import model_files
 from .isolated import run
 
 MODELS = 200
 
 
-def scan_ratio(corpus: Path, rounds: int = 5) -> tuple[float, float, float, float]:
+def scan_ratio(corpus: Path, rounds: int) -> tuple[float, float, float, float]:
     """Median seconds with one process and with two; the medians of the ratios of each round, of wall and of CPU time."""
     files = model_files(corpus, "")
     with tempfile.TemporaryDirectory(prefix="shapesolve-scan-") as folder:
@@ -50,18 +50,5 @@ def _scanned(folder: str, jobs: int) -> tuple[float, float]:
     return wall, sum(after[:4]) - sum(before[:4])
 
 
-def load() -> float:
-    """How many processes wanted a processor during the last minute."""
-    return os.getloadavg()[0]
-
-
 if __name__ == "__main__":
-    if len(sys.argv) > 2:
-        print(*_scanned(sys.argv[1], int(sys.argv[2])))
-    else:
-        before = load()
-        alone, together, gain, cost = scan_ratio(default_corpus())
-        print(
-            f"{MODELS} models: one process {alone:.2f} s, two {together:.2f} s, ratio {gain:.2f}, CPU {cost:.2f}"
-        )
-        print(f"load before: {before:.1f} on {os.cpu_count()} processors")
+    print(*_scanned(sys.argv[1], int(sys.argv[2])))

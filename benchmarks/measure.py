@@ -1,7 +1,6 @@
 """Times of several engines on one model, taken in turns.
 
-Times are CPU seconds of the process: all engines work in one thread, and other work on the machine would distort wall
-time. What an engine loads and prepares once is part of its first round; the median over the rounds shows the warm engine.
+Times are CPU seconds of the process: all engines work in one thread, and other work on the machine would distort wall time.
 """
 
 from __future__ import annotations

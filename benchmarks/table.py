@@ -1,12 +1,9 @@
-"""What was measured, as lines of text, as Markdown and as JSON."""
+"""What was measured beside the peers, as a table."""
 
 from __future__ import annotations
 
 import math
-import platform
 from collections.abc import Sequence
-from importlib import metadata
-from typing import Any
 
 from .engines import OURS, PEERS, Engine
 from .measure import Row
@@ -105,58 +102,15 @@ def totals(rows: Sequence[Row], engines: Sequence[Engine]) -> list[Cells]:
     ]
 
 
-def render_text(head: Cells, body: Sequence[Cells], foot: Sequence[Cells]) -> str:
-    """Aligned columns for a terminal."""
-    everything = [head, *body, *foot]
-    widths = [max(len(line[i]) for line in everything) for i in range(len(head))]
-
-    def line(row: Cells) -> str:
-        return "  ".join(
-            [row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:]))]
-        ).rstrip()
-
-    rule = "-" * len(line(["-" * w for w in widths]))
-    return "\n".join([line(head), rule, *map(line, body), rule, *map(line, foot)])
-
-
-def render_markdown(head: Cells, body: Sequence[Cells], foot: Sequence[Cells]) -> str:
-    """A Markdown table; the totals are its last rows."""
-    lines = [head, ["---", *["---:"] * (len(head) - 1)], *body, *foot]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
-
-
-def to_json(rows: Sequence[Row], engines: Sequence[Engine], rounds: int) -> dict[str, Any]:
-    """Everything that was measured, all rounds included."""
-    return {
-        "machine": {"python": platform.python_version(), "system": platform.platform()},
-        "versions": {e.name: _version(e) for e in engines},
-        "rounds": rounds,
-        "models": [
-            {
-                "model": row.model,
-                "nodes": row.nodes,
-                "best_python_peer": best_peer(row),
-                "engines": {
-                    name: {
-                        "ms": t.ms,
-                        "seconds": t.seconds,
-                        "resolved": t.resolved,
-                        "refused": t.refused,
-                        "error": t.error,
-                    }
-                    for name, t in row.timings.items()
-                },
-            }
-            for row in rows
-        ],
-    }
-
-
-def _version(engine: Engine) -> str | None:
-    try:
-        return metadata.version(engine.name)
-    except metadata.PackageNotFoundError:
-        return None
+def markdown(rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table with aligned columns, for a terminal too; the first row is its head."""
+    widths = [max(3, *map(len, column)) for column in zip(*rows, strict=True)]
+    rule = ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])]
+    lines = [rows[0], rule, *rows[1:]]
+    return "\n".join(
+        "| " + " | ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])]) + " |"
+        for line in lines
+    )
 
 
 def _number(value: float | None, digits: int) -> str:

@@ -14,13 +14,24 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .analysis import Analysis, analyze
-    from .change.diff import diff
-    from .change.fix import fix
+    from .answers.rejected import Rejected, Violation
+    from .causes.finding import Conflict, Finding
+    from .change.annotate.annotate import annotate, read_contract
+    from .change.annotate.file import save_annotated
+    from .change.compare.diff import diff
+    from .change.free.model import free
+    from .change.generalize.model import generalize
     from .change.refused import Refused
-    from .change.simplify import simplify
+    from .change.simplify.fix import fix
+    from .change.simplify.simplify import simplify
+    from .change.verify import verify, verify_exports
+    from .constraints.audit import Audit
+    from .constraints.constraints import ConstraintSystem
     from .deploy import (
+        Buckets,
         NoProfile,
         NoSizes,
+        Profile,
         buckets,
         enumerate_sizes,
         generate_inputs,
@@ -29,10 +40,8 @@ if TYPE_CHECKING:
         profile,
         profile_text,
     )
-    from .deploy.cost import Cost, cost
-    from .dynamic.free_model import free
-    from .dynamic.generalize_model import generalize
-    from .explain.finding import Conflict, Finding, Violation
+    from .deploy.cost.cost import Cost, cost
+    from .deploy.cost.limit import Fit
     from .expr import (
         Cond,
         Dim,
@@ -45,9 +54,9 @@ if TYPE_CHECKING:
     from .lower import DEFAULT, InvalidNode, Op, Registry, Rule
     from .model import ModelError
     from .model.devices import devices
-    from .propagate.constraint import Constraint
-    from .report.annotate import annotate
+    from .report.scan import scan
     from .solve.contract.contract import Contract, Term
+    from .solve.facts.constraint import Constraint
     from .solve.proof import Proved, Refuted, Unknown
 
     #: adds a rule for an operator to the default registry (decorator; see `Registry.register`)
@@ -57,43 +66,39 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-#: name -> package or module that defines it
-_ROOMS = {
-    **dict.fromkeys(("Analysis", "analyze"), "analysis"),
-    **dict.fromkeys(("Conflict", "Finding", "Violation"), "explain.finding"),
-    **dict.fromkeys(("Contract", "Term"), "solve.contract.contract"),
-    **dict.fromkeys(("Proved", "Refuted", "Unknown"), "solve.proof"),
-    "annotate": "report.annotate",
-    "diff": "change.diff",
-    **dict.fromkeys(
-        ("Cond", "Dim", "DimSyntaxError", "Shape", "broadcast_shapes", "parse_cond", "parse_dim"), "expr"
+#: package or module -> names that it defines
+_DEFINED = {
+    "analysis": ("Analysis", "analyze"),
+    "answers.rejected": ("Rejected", "Violation"),
+    "causes.finding": ("Conflict", "Finding"),
+    "change.annotate.annotate": ("annotate", "read_contract"),
+    "change.annotate.file": ("save_annotated",),
+    "change.compare.diff": ("diff",),
+    "change.free.model": ("free",),
+    "change.generalize.model": ("generalize",),
+    "change.refused": ("Refused",),
+    "change.simplify.fix": ("fix",),
+    "change.simplify.simplify": ("simplify",),
+    "change.verify": ("verify", "verify_exports"),
+    "constraints.audit": ("Audit",),
+    "constraints.constraints": ("ConstraintSystem",),
+    "deploy": (
+        *("Buckets", "NoProfile", "NoSizes", "Profile", "buckets", "enumerate_sizes", "generate_inputs"),
+        *("guard", "guarded", "profile", "profile_text"),
     ),
-    **dict.fromkeys(("InvalidNode", "Op", "Registry", "Rule"), "lower"),
-    "Constraint": "propagate.constraint",
-    "ModelError": "model",
-    "devices": "model.devices",
-    "fix": "change.fix",
-    "Refused": "change.refused",
-    "simplify": "change.simplify",
-    **dict.fromkeys(
-        (
-            "NoProfile",
-            "NoSizes",
-            "buckets",
-            "enumerate_sizes",
-            "generate_inputs",
-            "guard",
-            "guarded",
-            "profile",
-            "profile_text",
-        ),
-        "deploy",
-    ),
-    "free": "dynamic.free_model",
-    "generalize": "dynamic.generalize_model",
-    **dict.fromkeys(("Cost", "cost"), "deploy.cost"),
-    "Value": "lower.values",
+    "deploy.cost.cost": ("Cost", "cost"),
+    "deploy.cost.limit": ("Fit",),
+    "expr": ("Cond", "Dim", "DimSyntaxError", "Shape", "broadcast_shapes", "parse_cond", "parse_dim"),
+    "lower": ("InvalidNode", "Op", "Registry", "Rule"),
+    "lower.values": ("Value",),
+    "model": ("ModelError",),
+    "model.devices": ("devices",),
+    "report.scan": ("scan",),
+    "solve.contract.contract": ("Contract", "Term"),
+    "solve.facts.constraint": ("Constraint",),
+    "solve.proof": ("Proved", "Refuted", "Unknown"),
 }
+_ROOMS = {name: room for room, names in _DEFINED.items() for name in names}
 
 
 if not TYPE_CHECKING:  # type checkers then know only the names above
@@ -116,23 +121,29 @@ def __dir__() -> list[str]:
 
 __all__ = [
     "Analysis",
+    "Audit",
+    "Buckets",
     "Cond",
     "Conflict",
     "Constraint",
+    "ConstraintSystem",
     "Contract",
     "Cost",
     "Dim",
     "DimSyntaxError",
     "Finding",
+    "Fit",
     "InvalidNode",
     "ModelError",
     "NoProfile",
     "NoSizes",
     "Op",
+    "Profile",
     "Proved",
     "Refused",
     "Refuted",
     "Registry",
+    "Rejected",
     "Rule",
     "Shape",
     "Term",
@@ -157,7 +168,12 @@ __all__ = [
     "parse_dim",
     "profile",
     "profile_text",
+    "read_contract",
     "register",
+    "save_annotated",
+    "scan",
     "signature",
     "simplify",
+    "verify",
+    "verify_exports",
 ]

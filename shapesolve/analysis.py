@@ -8,10 +8,11 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
+from .answers.names import item_size
+from .answers.solved import Solved
+from .answers.solving import solve_request
 from .arguments import checked
 from .collection import CollectionPaused
-from .explain.solved import Solved, item_size
-from .explain.solving import solve_model
 from .expr import Cond, Dim, Shape
 from .lazy import cached_property
 from .lower import Registry
@@ -24,10 +25,12 @@ if TYPE_CHECKING:
     import networkx as nx
     import onnx
 
-    from .explain.derivation import Derivation
-    from .explain.finding import Conflict, Finding, Violation
-    from .explain.judge import Bounds, Divisor
-    from .explain.violation import TensorSizes
+    from .answers.derivation import Derivation
+    from .answers.judge import Bounds, Divisor
+    from .answers.rejected import Rejected, TensorSizes
+    from .causes.finding import Conflict, Finding
+    from .constraints.audit import Audit
+    from .constraints.constraints import ConstraintSystem
     from .lower.types import Known
     from .lower.values import Value
     from .model import Model
@@ -36,22 +39,22 @@ if TYPE_CHECKING:
     from .solve.contract.contract import Contract
     from .solve.equality import Equalities
     from .solve.proof import Proof
-    from .system.audit import Audit
-    from .system.constraints import ConstraintSystem
 
 #: Z3 work per query of an audit, which covers a whole model
 AUDIT_RLIMIT = 3 * DEFAULT_RLIMIT
 BroadcastMode = Literal["strict", "named", "equal"]
 
-#: output formats of an analysis, and the functions in `report` that write them (loaded when used)
+#: functions of packages above this one that methods of `Analysis` call, loaded when used
 RENDERERS = {
     "html": "shapesolve.explorer.page:render_html",
     "notebook": "shapesolve.explorer.notebook:render_notebook",
     "explore": "shapesolve.explorer.notebook:explore",
     "json": "shapesolve.report.json:render_json",
     "text": "shapesolve.report.text:render_text",
-    "annotated": "shapesolve.report.annotate:annotate",
-    "updated": "shapesolve.report.annotate:update_shapes",
+    "annotated": "shapesolve.change.annotate.annotate:annotate",
+    "updated": "shapesolve.change.annotate.annotate:update_shapes",
+    "why": "shapesolve.deploy.why:why",
+    "checked": "shapesolve.report.gate:checked_findings",
 }
 
 
@@ -104,32 +107,13 @@ def analyze(
         read = read_model(model)
         if opset is not None:
             read = replace(read, opsets=MappingProxyType({**read.opsets, "": int(opset)}))
-        return analysis_of(read, request, Watch(progress, observe))
-
-
-def analysis_of(model: Model, request: Request, watch: Watch | None = None) -> Analysis:
-    """Return the analysis of a model that has been read.
-
-    If the contract excludes the requested sizes or assumptions, the analysis is of the model without them, and
-    reports the broken conditions as conflicts.
-    """
-    solved = solve_model(model, request, watch)
-    request = solved.request
-    if not (request.bind or request.assume) or not solved.contract.impossible:
-        return Analysis(solved)
-    free = solved.again(bind={}, assume=())
-    if free.contract.impossible:
-        return Analysis(free)
-    from .explain.outside import find_outside
-
-    rejected = find_outside(free, solved)
-    return Analysis(Solved(free.lowered, request, rejected_request=rejected) if rejected else solved)
+        return Analysis(solve_request(read, request, Watch(progress, observe)))
 
 
 def _analyzed_again(source: str | bytes, opsets: Mapping[str, int], options: dict[str, Any]) -> Analysis:
     """Restore a pickled analysis by analyzing its model again."""
     request = Request(**{**options, "rules": options["rules"] or with_built_in(None)})
-    return analysis_of(replace(read_model(source), opsets=MappingProxyType(opsets)), request)
+    return Analysis(solve_request(replace(read_model(source), opsets=MappingProxyType(opsets)), request))
 
 
 class Analysis:
@@ -185,6 +169,12 @@ class Analysis:
     def inputs(self) -> Mapping[str, Known]:
         """The model's inputs by name, with their types and declared shapes."""
         return self._solved.inputs
+
+    @property
+    def outputs(self) -> dict[str, Known]:
+        """The model's outputs by name, with their types and shapes."""
+        tensors = self._solved.lowered.tensors
+        return {name: tensors[name] for name, _ in self.model.graph.outputs if name in tensors}
 
     @property
     def symbols(self) -> dict[str, Dim]:
@@ -251,7 +241,7 @@ class Analysis:
             seed: Seed for the random choices.
             rlimit: Limit on Z3's work per query.
         """
-        from .system.audit import Auditor, some_sizes
+        from .constraints.audit import Auditor, some_sizes
 
         given = (
             [*sizes] if sizes is not None else some_sizes(self.contract, self.symbols, self._solved.rlimit)
@@ -263,7 +253,7 @@ class Analysis:
     @cached_property
     def findings(self) -> Sequence[Finding]:
         """All findings, errors first, with stable codes."""
-        from .explain.diagnose import diagnose
+        from .findings.diagnose import diagnose
 
         return diagnose(self._solved)
 
@@ -282,21 +272,21 @@ class Analysis:
 
         Raises `ValueError` for an unknown name, `KeyError` for an unknown tensor, `IndexError` for an invalid axis.
         """
-        from .explain.judge import judge
+        from .answers.judge import judge
 
         return judge(self._solved, claim)
 
     @checked
     def equal(self, a: str | Dim, b: str | Dim) -> Proof:
         """Prove or refute that two dims are equal, as `prove` does."""
-        from .explain.judge import judge
+        from .answers.judge import judge
 
         return judge(self._solved, (self.dim(a), self.dim(b)))
 
     @checked
     def dim(self, text: str | Dim) -> Dim:
         """Parse a dim over dim names and tensor dims (``"Z[1] + seq"``)."""
-        from .explain.claim import read_dim
+        from .answers.claim import read_dim
 
         return read_dim(text, self._solved.lowered)
 
@@ -306,14 +296,14 @@ class Analysis:
 
         The bounds' `assumptions` list the assumptions they need (from the `broadcast` mode or a default).
         """
-        from .explain.judge import bounds_of
+        from .answers.judge import bounds_of
 
         return bounds_of(self._solved, text)
 
     @checked
     def divisor(self, text: str | Dim) -> Divisor:
         """Return the largest number that divides a dim for all accepted inputs; 0 if the dim is always 0."""
-        from .explain.judge import divisor_of
+        from .answers.judge import divisor_of
 
         return divisor_of(self._solved, text)
 
@@ -341,7 +331,7 @@ class Analysis:
         if form not in ("exact", "simple"):
             raise ValueError(f'form must be "exact" or "simple", got {form!r}')
         if tensor not in self.shapes:
-            from .explain.claim import no_tensor
+            from .answers.claim import no_tensor
 
             known = tensor in self.dtypes
             raise KeyError(
@@ -356,18 +346,31 @@ class Analysis:
         At rejected sizes, it has the tensors computed before the run stops, and `violations` has the reasons. Raises
         `ValueError` for an unknown name or an invalid size.
         """
-        from .explain.violation import tensor_sizes
+        from .answers.claim import tensor_sizes
 
         return tensor_sizes(self._solved, sizes_of(bindings))
 
     @checked
-    def check_inputs(self, shapes: Mapping[str, Sequence[int]]) -> list[Violation]:
+    def check_inputs(self, shapes: Mapping[str, Sequence[int]]) -> list[Rejected]:
         """Return the requirements that these concrete input shapes break, with their nodes; none if the model runs.
 
         If a shape is given for an input with a default, the default is ignored. Raises `ValueError` for an unknown
         name or an invalid shape.
         """
         return self._solved.check_inputs(shapes)
+
+    def why(self, sizes: Mapping[str, int]) -> Any:
+        """Return why the model fails at these sizes (`shapesolve.deploy.why.Why`), as `why` prints it; true if it runs."""
+        return self._render("why", sizes_of(sizes))
+
+    @checked
+    def nearest(self, sizes: Mapping[str, int]) -> dict[str, dict[str, int] | None]:
+        """Return the accepted sizes nearest to the given ones, below and above them; None if there are none."""
+        return self._solved.nearest(sizes_of(sizes), self._solved.request.assume)
+
+    def check(self) -> tuple[Finding, ...]:
+        """Return the findings that `shapesolve check` shows, errors first."""
+        return tuple(self._render("checked"))
 
     @checked
     def bind_inputs(self, shapes: Mapping[str, Sequence[int]]) -> dict[str, int]:
@@ -377,7 +380,7 @@ class Analysis:
     @checked
     def verify(self, inputs: Mapping[str, Any]) -> Any:
         """Run the model with onnxruntime and compare every tensor's shape with the prediction."""
-        from .explain.runtime import verify
+        from .answers.runtime import verify
 
         return verify(self._solved, inputs)
 
@@ -385,14 +388,14 @@ class Analysis:
         self, inputs: Mapping[str, Any], outputs: Mapping[str, Any] | Sequence[Any]
     ) -> dict[str, tuple[tuple[str, int, int | None], ...]]:
         """Return rows ``(expression, true size, computed size)`` per output dim, with sizes from a run's arrays."""
-        from .explain.runtime import compare
+        from .answers.runtime import compare
 
         return compare(self._solved, inputs, outputs)
 
     @checked
     def explain(self, tensor: str, axis: int | None = None, depth: int | None = None) -> Derivation:
         """Derive a tensor's shape: one `axis`, or all. With `depth`, return only the last `depth` nodes."""
-        from .explain.derivation import explain
+        from .answers.derivation import explain
 
         return explain(self._solved.lowered, tensor, axis, depth)
 

@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from .analysis import Analysis, analyze
-from .explain.runtime import compare
+from .answers.runtime import compare
+from .change.annotate.annotate import annotated
 from .expr import Dim, Shape
 from .lower.types import Known, Tensor
 from .model import Node
 from .model.devices import devices
-from .report.annotate import annotated
 from .report.text import render_text
 
 _LOG = logging.getLogger(__name__)

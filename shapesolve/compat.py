@@ -27,10 +27,10 @@ import onnx
 
 from .analysis import Analysis, analyze
 from .builder import BasicShapeBuilder as BasicShapeBuilder
-from .explain.declared import contradictions
+from .change.annotate.annotate import annotated
+from .findings.declared import contradictions
 from .model import ModelError
 from .model.saving import save, with_weights
-from .report.annotate import annotated
 
 _LOG = logging.getLogger(__name__)
 #: modules from which onnxruntime's tool is imported: as a package, and by onnxruntime's own transformers tools

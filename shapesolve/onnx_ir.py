@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, get_args
 import onnx_ir as ir
 
 from .analysis import analyze
+from .change.annotate.annotate import Merger, Policy
 from .expr import Dim
 from .expr.printing import dim_param_text
-from .report.annotate import Merger, Policy
 
 if TYPE_CHECKING:
     from .analysis import Analysis
@@ -74,7 +74,7 @@ class SimplifyPass(ir.passes.FunctionalPass):  # type: ignore[misc]
 
     def call(self, model: ir.Model) -> ir.passes.PassResult:
         """Return a simplified copy of a model."""
-        from .change.simplify import simplified
+        from .change.simplify.simplify import simplified
         from .model import read_model
 
         done = simplified(read_model(ir.to_proto(model)), keep=self.keep)

@@ -16,7 +16,10 @@ from shapesolve.model import Model, saving
 from shapesolve.report import json as documents
 
 os.environ.pop("COLUMNS", None)  # pipes are wrapped at it
-settings.register_profile("steady", derandomize=True, deadline=None, database=None, print_blob=True)
+EXAMPLES = 100 if os.environ.get("SHAPESOLVE_ALL") else 40
+settings.register_profile(
+    "steady", derandomize=True, deadline=None, max_examples=EXAMPLES, database=None, print_blob=True
+)
 settings.register_profile("explore", derandomize=False, deadline=None, max_examples=2000, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 

@@ -58,10 +58,12 @@ def test_a_common_multiple_beyond_any_integer_type_is_a_contract() -> None:
     assert not contract.holds({"a": least // 2, "b": 3})
 
 
-@pytest.mark.parametrize(("name", "terms", "open_pairs"), [("equalities", 59, 0), ("fans", 60, 60)])
-def test_many_symbols_on_one_have_all_their_terms(name: str, terms: int, open_pairs: int) -> None:
+@pytest.mark.parametrize(
+    ("name", "count", "terms", "open_pairs"), [("equalities", 60, 59, 0), ("fans", 30, 30, 30)]
+)
+def test_many_symbols_on_one_have_all_their_terms(name: str, count: int, terms: int, open_pairs: int) -> None:
     family = next(f for f in FAMILIES if f.name == name)
-    analysis = shapesolve.analyze(family.make(60))
+    analysis = shapesolve.analyze(family.make(count))
     assert len(analysis.contract) == terms
     assert len(analysis.ambiguities) == open_pairs
 

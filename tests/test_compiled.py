@@ -2,8 +2,8 @@
 
 import ast
 import importlib.util
+import tomllib
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -60,40 +60,18 @@ def test_the_hook_compiles_what_is_marked(hook: Any) -> None:
     assert {"shapesolve/expr/core.py", "shapesolve/lower/walk.py"} <= set(found)
 
 
-def test_all_c_is_in_files_of_like_size(hook: Any, tmp_path: Path) -> None:
-    sources = [tmp_path / f"{number}.c" for number in range(40)]
-    for number, source in enumerate(sources):
-        source.write_text("x" * (number * 10 + 1))
-    parts = [
-        Path(part).read_text().splitlines() for part in hook.put_together(list(map(str, sources)), tmp_path)
-    ]
-    assert sorted(line for part in parts for line in part) == sorted(
-        f'#include "{source.as_posix()}"' for source in sources
-    )
-    sizes = [sum(Path(line.split('"')[1]).stat().st_size for line in part) for part in parts]
-    assert max(sizes) < 1.2 * min(sizes)
-
-
-def test_what_starts_modules_of_the_same_name_is_kept_apart(hook: Any, tmp_path: Path) -> None:
-    names = ["a.one", "a.two", "b.two", "c.two", "b.one", "c.three"]
-    starters = [SimpleNamespace(name=name, sources=[f"{name}.c"]) for name in names]
-    layers = [[starter.name for starter in layer] for layer in hook.different_names(starters)]
-    assert layers == [["a.one", "a.two", "c.three"], ["b.two", "b.one"], ["c.two"]]
-    text = Path(hook.one_for_all(starters[:2], tmp_path / "all.c")).read_text()
-    assert [line for line in text.splitlines() if "include" in line] == [
-        '#include "a.one.c"',
-        '#include "a.two.c"',
-    ]
-
-
-def test_what_starts_a_module_is_copied_with_its_ending(hook: Any, tmp_path: Path) -> None:
-    (tmp_path / "a").mkdir()
-    (tmp_path / "a" / "one.cpython-311.so").write_text("code")
-    (tmp_path / "a" / "one_more.cpython-311.so").write_text("other")
-    hook.copy_extension(tmp_path, "a.one", "b.c.one_too")
-    assert [(file.name, file.read_text()) for file in (tmp_path / "b/c").iterdir()] == [
-        ("one_too.cpython-311.so", "code")
-    ]
+@pytest.mark.parametrize(("said", "needed"), [(None, []), ("0", []), ("1", ["mypy"])])
+def test_only_a_compiled_build_needs_mypy(
+    hook: Any, said: str | None, needed: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A plain build needs hatchling alone."""
+    monkeypatch.delenv("SHAPESOLVE_COMPILE", raising=False)
+    if said is not None:
+        monkeypatch.setenv("SHAPESOLVE_COMPILE", said)
+    asked = hook.CompileHook(str(ROOT), {}, None, None, "", "wheel").dependencies()
+    assert [need.partition("[")[0] for need in asked] == needed
+    requires = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["build-system"]["requires"]
+    assert [need.partition(">")[0] for need in requires] == ["hatchling"]
 
 
 @pytest.mark.parametrize("module", MODULES)

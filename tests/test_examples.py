@@ -1,10 +1,10 @@
 """The bundled examples are what their script writes, and do at run time what they are said to do."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 
 from examples.make_examples import MODELS
@@ -14,7 +14,7 @@ from . import building
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 
 
-def session(name: str) -> onnxruntime.InferenceSession:
+def session(name: str) -> Any:
     return building.session(EXAMPLES / f"{name}.onnx")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import onnx.defs
@@ -26,22 +27,22 @@ NO_LIMITS = {
     "solve/sizes.py DISTINCT": "sizes to start from",
     "solve/sizes.py LIKELY": "sizes to draw from",
 }
-#: files that are the table of limits of a room; that of `propagate` is the table of `solve`, too
+#: files that are the table of limits of a room; that of `solve` stands in `solve/facts`
 TABLES = ("limits.py", "budget.py")
 #: files outside of `operators` that name operators in texts, and why
 NAMING = {
     "change/arithmetic.py": "rewrites the arithmetic of shapes",
-    "change/constants.py": "computes operators that IEEE 754 defines",
-    "change/layouts.py": "rewrites nodes that move data",
-    "change/neutral.py": "rewrites nodes that do nothing",
-    "change/rules.py": "names the operators that each rule of simplify is tried on",
-    "change/sizes.py": "writes the arithmetic of shapes",
-    "change/views.py": "rewrites chains of views",
-    "deploy/guard_graph.py": "writes the nodes of a checker",
-    "dynamic/free_mending.py": "writes shape arithmetic",
-    "dynamic/generalize_tables.py": "writes tables",
-    "dynamic/generalize_program.py": "runs the shape arithmetic that it writes",
-    "explain/edits.py": "writes a Transpose or an Unsqueeze more",
+    "change/simplify/constants.py": "computes operators that IEEE 754 defines",
+    "change/simplify/layouts.py": "rewrites nodes that move data",
+    "change/simplify/neutral.py": "rewrites nodes that do nothing",
+    "change/simplify/rules.py": "names the operators that each rule of simplify is tried on",
+    "change/simplify/sizes.py": "writes the arithmetic of shapes",
+    "change/simplify/views.py": "rewrites chains of views",
+    "deploy/guards/graph.py": "writes the nodes of a checker",
+    "change/free/mending.py": "writes shape arithmetic",
+    "change/generalize/tables.py": "writes tables",
+    "change/generalize/program.py": "runs the shape arithmetic that it writes",
+    "causes/edits.py": "writes a Transpose or an Unsqueeze more",
     "expr/grammar.py": "functions of a language of that name",
     "lower/__init__.py": "a class of that name",
     "report/layouts.py": "a class of that name",
@@ -91,26 +92,24 @@ def is_number(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and type(node.value) in (int, float)
 
 
+@cache
+def parsed(file: Path) -> ast.Module:
+    return ast.parse(file.read_text("utf-8"))
+
+
 def all_constants() -> list[str]:
     """The file and the name of each number with a name."""
-    return [
-        f"{f.relative_to(PACKAGE).as_posix()} {name}"
-        for f in FILES
-        for name in constants(ast.parse(f.read_text("utf-8")))
-    ]
+    return [f"{f.relative_to(PACKAGE).as_posix()} {name}" for f in FILES for name in constants(parsed(f))]
 
 
 def test_each_name_of_a_tuple_is_a_constant() -> None:
     assert [*constants(ast.parse("A, (B, C) = 1, (2, -3)\nD: Final = 1 << 2, 3\nE, F = 1, A"))] == [*"ABCD"]
 
 
-def test_numeric_constants_become_fewer() -> None:
+def test_numeric_constants_become_fewer_and_limits_stand_in_the_table_of_their_room() -> None:
     found = all_constants()
     assert len(found) <= MAX_CONSTANTS, len(found)
-
-
-def test_limits_stand_in_the_table_of_their_room() -> None:
-    outside = {name for name in all_constants() if name.split()[0].rpartition("/")[2] not in TABLES}
+    outside = {name for name in found if name.split()[0].rpartition("/")[2] not in TABLES}
     assert outside == NO_LIMITS.keys()
 
 
@@ -141,7 +140,7 @@ def test_facts_about_operators_stand_on_their_declarations() -> None:
     found = {
         str(f.relative_to(PACKAGE))
         for f in FILES
-        if f.relative_to(PACKAGE).parts[0] != "operators" and named_in(ast.parse(f.read_text("utf-8")), names)
+        if f.relative_to(PACKAGE).parts[0] != "operators" and named_in(parsed(f), names)
     }
     assert found == NAMING.keys()
 

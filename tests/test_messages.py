@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterator
+from itertools import islice
 
 import numpy as np
 import onnx
@@ -15,7 +16,9 @@ from onnx.utils import Extractor
 import shapesolve
 from shapesolve.report.text import contract_lines
 
-from .operators.conftest import ort, text
+from . import building
+from .building import EVERYTHING
+from .operators.conftest import text
 from .report.broken import CASES
 
 #: graphs that learn sizes from requirements, which later nodes and their messages see
@@ -47,10 +50,8 @@ def made(
         return shapes[tensor]
     if not failing.isdisjoint(f"{node.op_type}({node.output[0]})" for node in part.graph.node):
         return None
-    options = ort.SessionOptions()
-    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     try:
-        session = ort.InferenceSession(part.SerializeToString(), options)
+        session = building.session(part, optimized=False)
         used = {i.name for i in session.get_inputs()}
         (found,) = session.run(None, {n: np.zeros(s, np.float32) for n, s in shapes.items() if n in used})
     except Exception:
@@ -60,7 +61,7 @@ def made(
 
 def test_quoted_sizes_are_those_given() -> None:
     quoted = 0
-    for name, nodes, shapes in cases():
+    for name, nodes, shapes in islice(cases(), 0, None, 1 if EVERYTHING else 2):
         model = text("float[A, K] a, float[B, L] b, float[C, M] c", f"{WEIGHT} {nodes}", "q")
         for info in model.graph.node:
             model.graph.value_info.append(helper.make_tensor_value_info(info.output[0], 1, None))
@@ -74,7 +75,7 @@ def test_quoted_sizes_are_those_given() -> None:
                 if real is not None:
                     assert [int(s) for s in sizes.split(",")] == list(real), (name, shapes, violation.message)
                     quoted += 1
-    assert quoted > 100
+    assert quoted > 50
 
 
 @pytest.mark.parametrize("empty", [0, 2])

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Annotated
 from ..expr.sizes import sizes_text
 from ..lines import line
 from .app import app
+from .asking import At, GivenSizes, asked_sizes
 from .console import Refused, Result, fail
-from .options import Model, ending, read, sizes_of
+from .options import Model, ending, load, read
 from .parameters import Argument, Option
 from .writing import Out, Weights, contract_text, interface_line
 
@@ -23,10 +24,10 @@ if TYPE_CHECKING:
     from onnx import ModelProto
 
     from ..analysis import Analysis
-    from ..change.simplify import Removed, Simplified
-    from ..dynamic.generalize_claim import Shown
-    from ..dynamic.request import DynamicRequest
-    from ..dynamic.verify import Run
+    from ..change.generalize.claim import Shown
+    from ..change.request import DynamicRequest
+    from ..change.simplify.simplify import Removed, Simplified
+    from ..change.verify import Run
     from ..lines import Printed
     from ..model import Model as Read
 
@@ -105,11 +106,11 @@ def generalize(
         shapesolve generalize at_7.onnx at_11.onnx --dim 'ids[1]=seq' -o dynamic.onnx
     """
     from ..analysis import analyze
-    from ..dynamic.generalize_model import generalized
-    from ..dynamic.verify import verify_exports
+    from ..change.annotate.file import save_changed
+    from ..change.generalize.model import generalized
+    from ..change.verify import verify_exports
     from ..model import read_model
     from ..model.saving import with_weights
-    from ..report.annotate_file import save_changed
 
     runs: list[Run] = []
     skipped = "" if not verify or find_spec("onnxruntime") else "onnxruntime is not installed"
@@ -196,17 +197,17 @@ def free(
 
         shapesolve free fixed.onnx --dim 'images[0]=batch' -o dynamic.onnx --verify
     """
-    from ..dynamic.free_model import freed
-    from ..dynamic.request import asked
+    from ..change.annotate.file import save_changed
+    from ..change.free.model import freed
+    from ..change.request import asked
     from ..model.saving import with_weights
-    from ..report.annotate_file import save_changed
 
     dims = dict(place(text) for text in dim)
     runs: list[Run] = []
     original = read(model)
     changed = freed(original, dims)
     if verify:
-        from ..dynamic.verify import verify as compared
+        from ..change.verify import verify as compared
 
         originally, dynamic = (with_weights(proto, original) for proto in (original.proto, changed))
         runs = compared(originally, dynamic, dims)
@@ -283,7 +284,7 @@ def simplify(
 
         shapesolve simplify model.onnx -o simple.onnx --explain
     """
-    from ..change.simplify import simplified_draft
+    from ..change.simplify.simplify import simplified_draft
 
     original = read(model)
     done, a = simplified_draft(original, keep=keep or ())
@@ -300,14 +301,16 @@ def simplify(
 def fix(
     model: Model,
     output: Out,
+    sizes_given: GivenSizes = None,
     bind: Annotated[
-        list[str],
+        list[str] | None,
         Option(
             "--bind",
             metavar="NAME=SIZE",
             help="Size of a dim, e.g. batch=1; may be repeated.",
         ),
-    ],
+    ] = None,
+    at: At = None,
     explain: Explain = False,
     keep: Keep = None,
     weights: Weights = None,
@@ -319,10 +322,13 @@ def fix(
 
         shapesolve fix model.onnx --bind batch=1 --bind seq=64 -o fixed.onnx
     """
-    from ..change.fix import fixed
+    from ..change.simplify.fix import fixed
 
     original = read(model)
-    done, a = fixed(original, sizes_of(bind), keep=keep or ())
+    given = [*(sizes_given or ()), *(bind or ()), *(at or ())]
+    if not given:
+        fail("expected sizes, e.g. batch=1")
+    done, a = fixed(original, asked_sizes(load(model), given), keep=keep or ())
     return _changed(original, done, a, output, weights, explain, "these sizes")
 
 
@@ -336,7 +342,7 @@ def _changed(
     where: str,
 ) -> Result[Changed]:
     """Write the changed model to `output`, and return the changes."""
-    from ..report.annotate_file import save_changed
+    from ..change.annotate.file import save_changed
 
     save_changed(original, done.model, output, weights)
     proved = "nothing, because no input sizes run" if a._solved.stuck else f"same outputs at {where}"

@@ -10,9 +10,9 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from ..explain.finding import Finding
+from ..causes.finding import Finding
 from .app import app
-from .console import FOUND, OK, UNUSABLE, Format, Result, fail, print_error
+from .console import FOUND, OK, UNUSABLE, Format, Result, fail, print_error, print_note
 from .options import Assume, Bind, Broadcast, FindingsFormat, find, read_or_say
 from .parameters import Argument, Option
 
@@ -244,7 +244,12 @@ def gate_of(
     """Return the project's gate settings, overridden by command line options."""
     from ..report.gate import read_settings
 
-    return read_settings().changed(fail_on, select, ignore, baseline, limits)
+    gate = read_settings().changed(fail_on, select, ignore, baseline, limits)
+    if gate.outdated:
+        print_note(
+            f"an earlier version wrote {gate.baseline}: renew it with --write-baseline {gate.baseline}"
+        )
+    return gate
 
 
 def _sources(models: list[str]) -> list[tuple[str, Any]]:

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..analysis import Analysis
-    from ..change.differences import Diff, Runs
-    from ..explain.runtime import Verification
+    from ..answers.runtime import Verification
+    from ..change.compare.differences import Diff, Runs
 
 
 @dataclass(frozen=True)
@@ -99,8 +99,8 @@ def diff(
 
         shapesolve diff exported.onnx simplified.onnx --prove --values
     """
-    from ..change.diff import diff
-    from ..change.differences import diff_lines
+    from ..change.compare.diff import diff
+    from ..change.compare.differences import diff_lines
 
     models = load(before, broadcast="strict"), load(after, broadcast="strict")
     with Progress("comparison"):
@@ -115,8 +115,8 @@ def diff(
 
 def _runs(before: Analysis, after: Analysis, found: Diff, count: int) -> Runs:
     """Run both models at sizes that both accept, and compare their outputs."""
-    from ..change.diff import matched
-    from ..change.differences import run_both
+    from ..change.compare.diff import matched
+    from ..change.compare.differences import run_both
     from ..deploy import NoSizes, generate_inputs
 
     inputs = matched([*before.inputs], [*after.inputs])

@@ -35,6 +35,13 @@ def print_error(message: str) -> None:
     _show([line(("error", "error: "), ("prose", text))], sys.stderr)
 
 
+def print_note(message: str) -> None:
+    """Print a note to stderr."""
+    from ..lines import line, visible
+
+    _show([line("note: ", ("prose", visible(message)))], sys.stderr)
+
+
 def _show(printed: Sequence[Printed], stream: TextIO) -> None:
     """Print to stdout or stderr: laid out on a terminal, plain in a pipe, wrapped at COLUMNS if it is set."""
     terminal = stream.isatty()

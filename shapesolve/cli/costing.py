@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from ..report.json import ABSENT
 from .app import app
+from .asking import GivenSizes, asked_sizes
 from .console import Refused, Result
-from .options import Assume, Bind, Model, ending, find, listed_sizes, load, write_file
+from .options import Assume, Bind, Model, ending, find, load, write_file
 from .parameters import Option
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ..deploy.cost import Cost
-    from ..deploy.cost_limit import Fit
+    from ..deploy.cost.cost import Cost
+    from ..deploy.cost.limit import Fit
     from ..lines import Printed
     from ..report.json import Sizes
 
@@ -50,6 +51,7 @@ class CostData:
 )
 def cost(
     model: Model,
+    sizes_given: GivenSizes = None,
     at: Annotated[
         str,
         Option(
@@ -94,10 +96,10 @@ def cost(
     """
     a = find(load(model, assume, bind), findings=False)
     from ..deploy import NoSizes, Sizes
-    from ..deploy.cost import Cost
-    from ..deploy.cost_text import bytes_in
+    from ..deploy.cost.cost import Cost
+    from ..deploy.cost.text import bytes_in
 
-    sizes = listed_sizes(at, "--at")
+    sizes = asked_sizes(a, [*(sizes_given or ()), *at.split(",")]) if at or sizes_given else {}
     if a._solved.nothing_runs and (sizes or max_memory is not None or plot is not None):
         raise NoSizes(a._solved.nothing_runs)
     fit = None
@@ -137,7 +139,7 @@ def _data(cost: Cost, numbers: Sizes, fit: Fit | None) -> CostData:
 def _lines(
     cost: Cost, sizes: dict[str, int], numbers: Mapping[str, int], fit: Fit | None, by: str, depth: int
 ) -> list[Printed | str]:
-    from ..deploy.cost_text import columns, fit_text, left_out, table
+    from ..deploy.cost.text import columns, fit_text, left_out, table
     from ..expr.sizes import sizes_text
     from ..lines import row
 

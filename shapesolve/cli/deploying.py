@@ -11,8 +11,9 @@ from ..expr.sizes import answer_text, sizes_text
 from ..lines import Printed, line, row
 from ..report.json import ABSENT
 from .app import app
+from .asking import At, GivenSizes, asked_sizes, listed_sizes
 from .console import FOUND, Refused, Result, fail
-from .options import AsJson, Assume, Bind, Model, find, listed_sizes, load, sizes_of
+from .options import AsJson, Assume, Bind, Model, find, load
 from .parameters import Option
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ class Inputs:
 @app.command(example=["The first input sets have typical sizes.", "inputs examples/unet.onnx -n 6 -o feeds"])
 def inputs(
     model: Model,
+    sizes_given: GivenSizes = None,
     output: Annotated[
         Path | None,
         Option("-o", "--output", metavar="FOLDER", help="Folder to write to. [default: write nothing]"),
@@ -49,6 +51,7 @@ def inputs(
         bool, Option("--edge/--no-edge", help="Include edge cases: empty tensors, minimum sizes, and 1.")
     ] = False,
     seed: Annotated[int, Option("--seed", metavar="N", help="Seed for sizes and values.")] = 0,
+    at: At = None,
     bind: Bind = None,
     assume: Assume = None,
 ) -> Result[Inputs | Refused]:
@@ -65,7 +68,9 @@ def inputs(
     a = find(load(model, assume), findings=False)
     from ..deploy import generate_inputs
 
-    made = generate_inputs(a, count, seed, edge, bind=sizes_of(bind))
+    made = generate_inputs(
+        a, count, seed, edge, bind=asked_sizes(a, [*(sizes_given or ()), *(bind or ()), *(at or ())])
+    )
     files = [] if output is None else made.save(output, form)
     lines: list[Printed | str] = []
     lines += [row(f"{k:>4}", sizes_text(sizes) or "no free sizes") for k, sizes in enumerate(made.sizes)]
@@ -118,6 +123,7 @@ class SizesFirst:
 )
 def sizes(
     model: Model,
+    sizes_given: GivenSizes = None,
     near: Annotated[
         str | None,
         Option("--near", metavar="NAME=SIZE,...", help="Find the accepted sizes nearest to these."),
@@ -164,6 +170,7 @@ def sizes(
         ),
     ] = "",
     json: AsJson = False,
+    at: At = None,
     bind: Bind = None,
     assume: Assume = None,
 ) -> Result[SizesUsual | SizesNear | SizesFirst | Buckets | Refused]:
@@ -188,7 +195,8 @@ def sizes(
 
         shapesolve sizes bert.onnx --buckets traffic.csv --symbols batch,seq --k 6 --for trtexec
     """
-    if [near, enumerate, buckets].count(None) < 2:
+    asked = [*(sizes_given or ()), *(at or ()), *([near] if near is not None else ())]
+    if [asked or None, enumerate, buckets].count(None) < 2:
         fail("--near, --enumerate, and --buckets are mutually exclusive")
     if (buckets is None) != (symbol is None):
         fail("--buckets FILE.csv and --symbol NAME must be used together")
@@ -197,9 +205,9 @@ def sizes(
     a = find(load(model, assume), findings=False)
     from ..deploy import enumerate_sizes, profile_text
 
-    given = sizes_of(bind)
-    if near is not None:
-        return _near(a, listed_sizes(near, "--near"), given, least)
+    given = asked_sizes(a, bind or (), "--bind")
+    if asked:
+        return _near(a, listed_sizes(a, ",".join(asked), "--near"), given, least)
     if enumerate is not None:
         found = enumerate_sizes(a, enumerate, least=least, bind=given)
         return Result(lambda: SizesFirst(found), [sizes_text(one) or "all sizes are fixed" for one in found])
@@ -235,7 +243,7 @@ def _usual(a: Analysis, bind: dict[str, int]) -> SizesUsual:
 
 
 def _buckets(a: Analysis, file: Path, symbol: str, k: int, bind: dict[str, int]) -> Buckets:
-    from ..deploy.bucketing import buckets, read_sizes
+    from ..deploy.profiles.bucketing import buckets, read_sizes
 
     names = [symbol] if symbol in a.symbols else symbol.split(",")
     try:
@@ -263,7 +271,7 @@ def _near(a: Analysis, wanted: dict[str, int], bind: dict[str, int], least: int)
     """Return the result of ``sizes --near``: the nearest accepted sizes, and the conditions that the given ones break."""
     from ..deploy import NoSizes
     from ..deploy import Sizes as Question
-    from .explaining import causes
+    from ..deploy.why import causes_at
 
     question = Question(a, bind, least=least)
     question.known(wanted)
@@ -280,12 +288,12 @@ def _near(a: Analysis, wanted: dict[str, int], bind: dict[str, int], least: int)
             data.setdefault("limits", {})[side] = _limits(a, wanted, side)
     beside = data["both"] or dict.fromkeys(question.names, 1)
     start = {**beside, **question.fixed, **wanted, **bind}
-    terms = a.contract.broken(start)
-    data["broken"] = [t.text for t in terms] if terms else question.broken(start)
-    cause = next(iter(causes(a, {**question.fixed, **wanted, **bind})), None)
+    rejected = question.broken(start)
+    data["broken"] = [r.text for r in rejected]
+    cause = next(iter(causes_at(a, {**question.fixed, **wanted, **bind})), None)
     told = [line(("error", "not accepted"), f": {cause.title}" if cause is not None else "")]
     if cause is None:
-        told += [line(("dim", "  = "), text) for text in data["broken"]]
+        told += [line(("dim", "  = "), text) for text in (r.sentence for r in rejected)]
     elif cause.node:
         told.append(line(("dim", "  --> "), cause.node))
     return Result(lambda: data, [*told, *_near_lines(data, wanted)], FOUND)

@@ -3,32 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from ..expr.sizes import answer_text
 from .app import app
+from .asking import SIZES, asked_sizes
 from .console import FOUND, OK, Refused, Result
-from .options import Assume, Model, find, listed_sizes, load
+from .options import Assume, Model, find, load
 from .parameters import Argument
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
-    from ..analysis import Analysis
-    from ..explain.finding import Finding
+    from ..deploy.why import Why
     from ..lines import Printed
-    from ..report.json import Sizes
-
-
-@dataclass(frozen=True)
-class Why:
-    """`shapesolve why --json`. `sizes` are all sizes if the model runs, `near` the nearest accepted ones."""
-
-    runs: bool
-    sizes: Sizes | None
-    near: Mapping[str, Sizes | None]
-    findings: Sequence[Finding]
 
 
 @app.command(
@@ -40,7 +28,7 @@ class Why:
 )
 def why(
     model: Model,
-    sizes: Annotated[list[str], Argument(metavar="NAME=SIZE...", help="Sizes to explain: height=1082.")],
+    sizes: Annotated[list[str], Argument(metavar="SIZES...", help=SIZES)],
     assume: Assume = None,
 ) -> Result[Why | Refused]:
     """Explain why the model fails at some sizes.
@@ -50,46 +38,22 @@ def why(
 
         shapesolve why unet.onnx height=1082
     """
-    from ..deploy import Sizes as Question
-
-    wanted = listed_sizes(",".join(sizes), "why")
     free = find(load(model, assume), findings=False)
-    question = Question(free, {}, least=0)
-    question.known(wanted)
-    full = question.completed(wanted)
-    found = [] if full is not None else causes(free, wanted)
-    near = {} if full is not None else _nearest(free, wanted)
-    code = OK if full is not None else FOUND
-    return Result(lambda: Why(full is not None, full, near, found), _lines(wanted, full, found), code)
+    asked = asked_sizes(free, sizes)
+    answer = free.why(asked)
+    return Result(lambda: answer, _lines(asked, answer), OK if answer else FOUND)
 
 
-def causes(free: Analysis, wanted: dict[str, int]) -> list[Finding]:
-    """Return the findings that explain the failure: errors, or the contract conditions that the sizes break."""
-    from ..analysis import analyze
-    from ..explain.outside import find_outside
-
-    bound = analyze(free.model, bind=wanted, assume=free._solved.request.assume)
-    errors = [f for f in bound.findings if f.severity == "error"]
-    return errors or [c.finding for c in find_outside(free._solved, bound._solved)]
-
-
-def _nearest(free: Analysis, wanted: dict[str, int]) -> dict[str, dict[str, int] | None]:
-    """Return the nearest accepted sizes below and above."""
-    from ..explain.outside import nearest
-
-    return nearest(free._solved, free._solved, wanted)
-
-
-def _lines(wanted: dict[str, int], full: dict[str, int] | None, causes: list[Finding]) -> Iterator[Printed]:
+def _lines(asked: Mapping[str, int], answer: Why) -> Iterator[Printed]:
     from ..lines import line
     from ..report.text import finding_lines
 
-    if full is not None:
-        yield line(("good", "runs"), f"  {answer_text(full, wanted) or 'at every size'}")
+    if answer.sizes is not None:
+        yield line(("good", "runs"), f"  {answer_text(answer.sizes, asked) or 'at every size'}")
         return
-    for i, finding in enumerate(causes):
+    for i, finding in enumerate(answer.findings):
         if i:
             yield line()
         yield from finding_lines(finding)
-    if not any(finding.help for finding in causes):
+    if not any(finding.help for finding in answer.findings):
         yield line("note: no accepted sizes were found nearby")

@@ -1,7 +1,7 @@
 """Lazy imports and garbage collector settings that make the command line start and exit fast.
 
-Only the command line process changes these settings. `import onnx` loads all of onnx, numpy, and ml_dtypes, but most
-analyses use no array.
+Only the command line process changes these settings. `import onnx` loads all of onnx, numpy, ml_dtypes, and protobuf's part in
+Python, but most analyses use no array and no text of a message.
 """
 
 from __future__ import annotations
@@ -17,8 +17,11 @@ from typing import Any
 #: modules that are executed at the first access to an attribute
 _LATER = frozenset(
     (
+        "google.protobuf.internal.python_message",
+        "google.protobuf.text_format",
         "ml_dtypes",
         "numpy",
+        "socket",
         *(
             f"onnx.{name}"
             for name in ("checker", "compose", "gen_proto", "helper", "inliner", "numpy_helper")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -101,12 +101,21 @@ def ending(analysis: Analysis) -> tuple[int, str]:
 def sizes_of(given: Iterable[str] | None, option: str = "--bind") -> dict[str, int]:
     """Parse ``NAME=SIZE`` options; invalid text ends the command."""
     sizes = {}
-    for text in chain.from_iterable(map(_parted, given or ())):
-        name, equals, size = (part.strip() for part in text.rpartition("="))
-        if not equals or not size.isascii() or not size.isdigit() or len(size) > 18:
-            fail(f"{option} must be NAME=SIZE with a size >= 0, got {text[:200]!r}")
+    for name, size in pairs_of(given, option):
+        if not size.isascii() or not size.isdigit() or len(size) > 18:
+            fail(f"expected {option} NAME=SIZE with a size >= 0, got {f'{name}={size}'[:200]!r}")
         sizes[name] = int(size)
     return sizes
+
+
+def pairs_of(given: Iterable[str] | None, option: str) -> Iterator[tuple[str, str]]:
+    """Yield the names and values of ``NAME=VALUE`` texts; one without a sign of equality ends the command."""
+    for text in chain.from_iterable(map(_parted, given or ())):
+        name, equals, value = (part.strip() for part in text.rpartition("="))
+        if not equals:
+            lead = f"{option} " if option else ""
+            fail(f"expected {lead}NAME=SIZE, got {text[:200]!r}")
+        yield name, value
 
 
 def _parted(text: str) -> list[str]:
@@ -115,17 +124,12 @@ def _parted(text: str) -> list[str]:
     return parts if all("=" in part for part in parts) else [text]
 
 
-def listed_sizes(text: str, option: str) -> dict[str, int]:
-    """Parse sizes separated by commas."""
-    return sizes_of([part for part in text.split(",") if part.strip()], option)
-
-
 def write_file(output: Path, data: bytes, beside: ModelFile | None = None) -> None:
     """Write a file; errors, and overwriting the input model, end the command."""
     from ..model.saving import write_atomically
 
     if beside is not None:
-        from ..report.annotate_file import check_target
+        from ..change.annotate.file import check_target
 
         check_target(beside, output)
     try:

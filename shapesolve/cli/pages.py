@@ -17,8 +17,8 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-from ..change.rules import BEYOND_NODES, RULES
-from ..explain.diagnose import CODES
+from ..change.simplify.rules import BEYOND_NODES, RULES
+from ..findings.diagnose import CODES
 from .app import app
 from .parameters import Command
 from .schema import page, schema

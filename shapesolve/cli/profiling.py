@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, Annotated
 
 from ..lines import row
 from .app import app
-from .console import Refused, Result, fail
-from .options import AsJson, Assume, Bind, Model, find, listed_sizes, load, write_file
+from .asking import At, GivenSizes, listed_sizes
+from .console import Refused, Result, fail, print_note
+from .options import AsJson, Assume, Bind, Model, find, load, write_file
 from .parameters import Option
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ..deploy import profiles
-    from ..deploy.profiles import Range
+    from ..deploy.profiles import profiles
+    from ..deploy.profiles.profiles import Range
     from ..lines import Printed
     from ..report.json import Sizes
 
@@ -58,6 +59,7 @@ class Profile:
 )
 def profile(
     model: Model,
+    sizes_given: GivenSizes = None,
     opt: Annotated[
         str, Option("--opt", metavar="NAME=SIZE,...", help="Optimum sizes. [default: typical sizes]")
     ] = "",
@@ -82,6 +84,7 @@ def profile(
     ] = False,
     output: Annotated[Path | None, Option("-o", "--output", metavar="FILE", help="File to write.")] = None,
     assume: Assume = None,
+    at: At = None,
     bind: Bind = None,
     json: AsJson = False,
 ) -> Result[Profile | Refused]:
@@ -98,7 +101,7 @@ def profile(
     """
     if json and tool not in ("", "json"):
         fail(f"--json and --for {tool} are mutually exclusive")
-    from ..deploy.profile_formats import TARGETS, conditions_text
+    from ..deploy.profiles.formats import TARGETS, conditions_text
 
     if tool == "list":
         return Result(None, [row(f"{name:12}", one.text) for name, one in TARGETS.items()])
@@ -107,8 +110,9 @@ def profile(
     from ..deploy import profile_text
     from ..report.json import data_of, envelope
 
+    opt = ",".join([*(sizes_given or ()), *(at or ()), *([opt] if opt else ())])
     low, usual, high = (
-        listed_sizes(text, f"--{name}") for name, text in (("min", min), ("opt", opt), ("max", max))
+        listed_sizes(a, text, f"--{name}") for name, text in (("min", min), ("opt", opt), ("max", max))
     )
     empty = tool not in TARGETS or TARGETS[tool].empty
     found = profiles_of(a, usual, min=low, max=high, split=split, empty_cache=empty)
@@ -119,7 +123,7 @@ def profile(
     else:
         text = profile_text(a, found, tool)
         for condition in () if TARGETS[tool].commented and output is None else conditions_text(found, tool):
-            print(f"note: {condition}", file=sys.stderr)
+            print_note(condition)
     if output is None:
         return Result(lambda: data, text if tool or not sys.stdout.isatty() else _table(found))
     write_file(output, f"{text}\n".encode(), a.model)

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from ..expr.nearest import like_pattern, meant
 from ..lines import plain
-from ..propagate.constraint import ROLES
+from ..solve.facts.constraint import ROLES
 from .app import app
+from .asking import At, GivenSizes, asked_sizes
 from .console import (
     FOUND,
     OK,
@@ -30,7 +31,6 @@ from .options import (
     ending,
     find,
     load,
-    sizes_of,
     write_file,
 )
 from .parameters import Argument, Option
@@ -39,11 +39,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..analysis import Analysis
-    from ..explain.derivation import Derivation
-    from ..propagate.constraint import Constraint
+    from ..answers.derivation import Derivation
     from ..report.evaluation import Evaluate
     from ..report.json import Analyze, Contract
     from ..report.verdict import Prove
+    from ..solve.facts.constraint import Constraint
 
 
 Exact = Annotated[
@@ -159,14 +159,14 @@ def contract(
     elif format == "smtlib":
         text = a.contract.to_smtlib()
     elif format in ("python", "js", "cpp"):
-        from ..deploy.guard import guard
+        from ..deploy.guards.guard import guard
 
         text = guard(a, format, outputs=outputs)
     if output is None:
         return Result(lambda: contract_data(a), text or lines, accepts(a))
     if format == "onnx":
-        from ..deploy.guard import guarded_proto
-        from ..report.annotate_file import save_changed
+        from ..change.annotate.file import save_changed
+        from ..deploy.guards.guard import guarded_proto
 
         save_changed(a.model, guarded_proto(a), output)
     else:
@@ -270,11 +270,13 @@ def explain(
 @app.command(
     example=[
         "A height of 20 breaks the contract; the exit code is 1.",
-        "evaluate examples/unet.onnx --bind batch=1 --bind height=20 --bind width=24",
+        "evaluate examples/unet.onnx batch=1 height=20 width=24",
     ]
 )
 def evaluate(
     model: Model,
+    sizes_given: GivenSizes = None,
+    at: At = None,
     bind: Bind = None,
     tensors: Annotated[
         str | None,
@@ -286,13 +288,10 @@ def evaluate(
 
     Exit code: 1 if the model does not run at these sizes. Example:
 
-        shapesolve evaluate model.onnx --bind batch=2 --bind seq=5
+        shapesolve evaluate model.onnx batch=2 seq=5
     """
     a = find(load(model), findings=False)
-    sizes = sizes_of(bind)
-    unknown = sorted(sizes.keys() - a.symbols.keys())
-    if unknown:
-        fail(f"no input of the model has a dim named {unknown[0]!r}{meant(unknown[0], a.symbols)}")
+    sizes = asked_sizes(a, [*(sizes_given or ()), *(bind or ()), *(at or ())])
     from ..report.evaluation import evaluation_data, evaluation_lines
 
     outputs = (n for n, _ in a.model.graph.outputs)

@@ -157,7 +157,7 @@ def rule(
     """
     from difflib import get_close_matches
 
-    from ..explain.diagnose import CODES
+    from ..findings.diagnose import CODES
     from ..report.sarif import rule_lines
 
     if code.upper() not in CODES:

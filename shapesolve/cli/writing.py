@@ -108,7 +108,7 @@ Weights = Annotated[
 
 def interface_line(analysis: Analysis) -> Line:
     """Return the interface: ``image [batch, 3, 32, 32] -> logits [batch, 10]``."""
-    from ..explain.names import grouped
+    from ..answers.names import grouped
     from ..report.limits import MAX_NAMES
     from ..report.text import shown_shapes
 
@@ -168,7 +168,7 @@ def annotate(
         shapesolve annotate model.onnx -o annotated.onnx --contract
     """
     a = find(load(model, assume, None, broadcast), findings=False)
-    from ..report.annotate_file import check_target, save_annotated
+    from ..change.annotate.file import check_target, save_annotated
 
     check_target(a.model, output)
     if output.exists() and not force:

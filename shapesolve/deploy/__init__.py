@@ -1,11 +1,11 @@
 """Deployment: sizes, inputs, profiles, buckets, cost, and guards from an analysis."""
 
-from .bucketing import Bucket, Buckets, buckets
 from .enumeration import enumerate_sizes
-from .guard import guard, guarded
-from .inputs import GeneratedInputs, generate_inputs
-from .profile_formats import profile_text
-from .profiles import NoProfile, Profile, profile
+from .guards.guard import guard, guarded
+from .inputs.inputs import GeneratedInputs, generate_inputs
+from .profiles.bucketing import Bucket, Buckets, buckets
+from .profiles.formats import profile_text
+from .profiles.profiles import NoProfile, Profile, profile
 from .sizes import NoSizes, Sizes
 
 __all__ = [

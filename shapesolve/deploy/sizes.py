@@ -11,6 +11,8 @@ from contextlib import suppress
 from math import prod
 from typing import TYPE_CHECKING
 
+from ..answers.rejected import Rejected, broken_terms, misfit, rejected_by
+from ..causes.limits import MAX_LISTED
 from ..expr import Cond, Dim, Shape, eq, ge, symbol
 from ..expr.nearest import meant
 from ..expr.sizes import sizes_text
@@ -22,11 +24,18 @@ from .limits import MAX_DRAWS, MAX_ELEMENTS, PREFERRED
 
 if TYPE_CHECKING:
     from ..analysis import Analysis
-    from ..solve.contract.contract import Term
 
 
 class NoSizes(ValueError):
-    """Raised if no accepted sizes are found; the message has the broken conditions."""
+    """Raised if no accepted sizes are found.
+
+    Attributes:
+        rejected: The conditions that the requested sizes break, each with the node that fails.
+    """
+
+    def __init__(self, message: str, rejected: Iterable[Rejected] = ()) -> None:
+        super().__init__(message)
+        self.rejected = tuple(rejected)
 
 
 class Sizes:
@@ -172,15 +181,14 @@ class Sizes:
         found = [c for c in self.analysis._solved.stated.role("requirement") if not c.guard.is_true]
         return tuple(dict.fromkeys(c.cond for c in found))
 
-    def broken(self, sizes: Mapping[str, int]) -> list[str]:
-        """Return the conditions that these sizes violate, as strings."""
-        terms = self.analysis.contract.broken(sizes)
+    def broken(self, sizes: Mapping[str, int]) -> list[Rejected]:
+        """Return the conditions that these sizes break."""
+        terms = broken_terms(self.analysis.contract, sizes)
         if terms:
-            return _must_hold(terms)
-        shapes = self.shapes(sizes)
-        if shapes is None:
-            return ["a declared size would be negative"]
-        return [str(v) for v in self.analysis.check_inputs(shapes)]
+            return rejected_by(terms, sizes)
+        if sizes.keys() >= set(self.names) and self.shapes(sizes) is None:
+            return [misfit("a declared size would be negative")]
+        return self.analysis._solved.violations_at(sizes)
 
     # ------------------------------------------------------------------ nearest sizes
 
@@ -207,12 +215,11 @@ class Sizes:
         found = self._finder.completed({**wanted, **self.fixed}, self.likely)
         found = found or self._finder.nearest({**self.likely, **wanted, **self.fixed}, side)
         if found is None:
-            alone = self.analysis.contract.broken(self.fixed)  # for any sizes of the others
-            reasons = "; ".join((_must_hold(alone) or self.broken(start))[:3])
-            where = (
-                f"have {sizes_text(self.fixed)}" if alone else f"were found near {sizes_text(start) or 'any'}"
-            )
-            raise NoSizes(f"no accepted sizes {where}{f': {reasons}' if reasons else ''}")
+            alone = self.broken(self.fixed)  # whatever the other sizes are
+            rejected = alone or self.broken(start)
+            lead = "" if alone else f"no accepted sizes were found near {sizes_text(start) or 'any'}: "
+            reasons = "; ".join(r.sentence for r in rejected[:MAX_LISTED])
+            raise NoSizes(f"{lead}{reasons}".removesuffix(": "), rejected)
         return found
 
     def _start(self, wanted: Mapping[str, int]) -> dict[str, int]:
@@ -388,7 +395,3 @@ def _declared(analysis: Analysis, name: str) -> Iterable[Dim]:
     known = analysis.inputs[name]
     shape = known.shape if isinstance(known, Tensor) else None
     return shape if shape is not None else analysis.shapes[name]
-
-
-def _must_hold(terms: Iterable[Term]) -> list[str]:
-    return [f"{term.text} must hold" for term in terms]

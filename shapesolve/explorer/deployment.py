@@ -6,15 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..deploy.cost import Cost
-from ..deploy.cost_text import left_out
+from ..causes.limits import MAX_LINES
+from ..deploy.cost.cost import Cost
+from ..deploy.cost.text import left_out
 from ..deploy.enumeration import enumerate_sizes
-from ..deploy.profiles import NoProfile, Profile, profile
+from ..deploy.profiles.profiles import NoProfile, Profile, profile
 from ..deploy.sizes import NoSizes, Sizes
-from ..explain.limits import MAX_LINES
 from ..expr import ge, symbol
 from ..expr.cond import has_value
-from ..propagate.budget import MAX_CHEAP_ASKED
+from ..solve.facts.budget import MAX_CHEAP_ASKED
 from ..solve.search import Contradiction, find_model
 from ..solve.sizes import distinct
 from .expressions import Expressions

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from ..deploy.cost_text import left_out, totals
-from ..explain.names import dtype_name, grouped, shape_text
+from ..answers.names import dtype_name, grouped, shape_text
+from ..deploy.cost.text import left_out, totals
 from ..report.limits import MAX_NAMES
 from ..report.text import model_name, shown_shapes
 from .deployment import deployment_of
@@ -22,8 +22,8 @@ from .page import asset
 
 if TYPE_CHECKING:
     from ..analysis import Analysis
-    from ..deploy.profiles import Profile
-    from ..explain.finding import Finding
+    from ..causes.finding import Finding
+    from ..deploy.profiles.profiles import Profile
 
 #: max. rows in the table of all tensors; a note says if there are more
 _CODE = re.compile(r"`([^`]+)`")

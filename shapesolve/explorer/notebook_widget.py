@@ -7,7 +7,7 @@ from typing import Any
 import anywidget
 import traitlets
 
-from ..explorer.page import asset
+from .page import asset
 
 _RENDER = """
 function render({ model, el }) {

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from onnx import TensorProto
 
-from ..explain.names import dtype_name
+from ..answers.names import dtype_name
 from ..expr import Cond, Dim, Shape, all_of, implies, symbol
 from ..lower.types import Tensor
 from ..model import ModelError
 from ..model.constant import Constant
-from ..propagate.log import need
 from ..solve.contract.contract import heading
+from ..solve.facts.log import need
 from .deployment import deployment_data, sample_sizes
 from .expressions import Expressions
 from .limits import ALIKE, MAX_ELEMENTS, MAX_TEXT

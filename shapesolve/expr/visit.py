@@ -1,7 +1,7 @@
 # compiled: see CONTRIBUTING.md
 """Visitor for atoms, with one method per kind.
 
-The hottest paths check the kind themselves, which saves a call: reading through facts (`propagate.facts`),
+The hottest paths check the kind themselves, which saves a call: reading through facts (`solve.facts.facts`),
 substitution, bounds, and
 evaluation. A new kind must be added there and to every `Visitor`; mypy enforces it.
 """

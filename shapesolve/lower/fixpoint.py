@@ -12,7 +12,7 @@ from ..expr.nearest import meant
 from ..expr.parse import JOINED, dim_from_param, is_malformed
 from ..model import Graph, Model, Node, TensorType, ValueType
 from ..model.errors import quoted
-from ..propagate.facts import Facts
+from ..solve.facts.facts import Facts
 from . import Known
 from .declared import declared_known, unnamed_dim
 from .limits import MAX_ROUNDS

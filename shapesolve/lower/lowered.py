@@ -14,8 +14,8 @@ from ..expr.limits import MAX_MEANT
 from ..expr.nearest import did_you_mean, like
 from ..lazy import cached_property
 from ..model import Model, Node
-from ..propagate.facts import Facts
-from ..propagate.log import ConstraintSet
+from ..solve.facts.facts import Facts
+from ..solve.facts.log import ConstraintSet
 from .records import Place
 from .rule import Rule
 from .types import Known, Optional, Sequence, Tensor
@@ -23,7 +23,7 @@ from .values import INT_TYPES, Value
 from .walk import Walk
 
 if TYPE_CHECKING:
-    from ..propagate.constraint import Constraint, Site
+    from ..solve.facts.constraint import Constraint, Site
 
 
 class Shapes(dict[str, Shape]):
@@ -195,7 +195,7 @@ class Lowered:
 
 
 def _constraint(walk: Walk, number: int) -> Constraint:
-    from ..propagate.constraint import Constraint, Origin
+    from ..solve.facts.constraint import Constraint, Origin
 
     entry = walk.state.log[number]
     if entry.node is None:
@@ -212,7 +212,7 @@ def _constraint(walk: Walk, number: int) -> Constraint:
 
 def stated_sites(walk: Walk, names: Seq[str], prefix: str, places: Iterable[Place]) -> tuple[Site, ...]:
     """Return a node's places as sites: an element of a vector is on its axis 0."""
-    from ..propagate.constraint import Site
+    from ..solve.facts.constraint import Site
 
     found = []
     for i, axis in places:

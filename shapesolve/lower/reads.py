@@ -12,7 +12,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from ..expr import Dim, IntoDim, Shape, constant, minimum
-from ..propagate import budget
+from ..solve.facts import budget
 from .rule import Pick, Reading, Sizes
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from ..model import Node
 from .types import Known
 
 if TYPE_CHECKING:
-    from ..propagate.constraint import Role
+    from ..solve.facts.constraint import Role
 
 #: (input index, axis or None)
 Place = tuple[int, "int | None"]
@@ -36,7 +36,7 @@ class Standard(NamedTuple):
 
 
 class FactStore(Protocol):
-    """Interface of `propagate.facts.Facts`."""
+    """Interface of `solve.facts.facts.Facts`."""
 
     version: int
     changed: dict[str, int]  # symbols about which something was learned, and the version with which it was

@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 
 from ..expr import Cond, Dim
 from ..model import Node
-from ..propagate import budget
+from ..solve.facts import budget
 from .rule import Rules
 from .semantics import Semantics
 from .state import LoweringState
 from .types import Known
 from .values import Elem
 
-#: Z3 work per query (see `propagate.budget`); deterministic, unlike seconds
+#: Z3 work per query (see `solve.facts.budget`); deterministic, unlike seconds
 DEFAULT_RLIMIT = budget.RLIMIT
 
 

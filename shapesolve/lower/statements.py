@@ -14,7 +14,7 @@ from .state import LoweringState
 from .types import Interner, Known, is_settled
 
 if TYPE_CHECKING:
-    from ..propagate.constraint import Role
+    from ..solve.facts.constraint import Role
 
 Kind = Literal["size", "value"]
 #: prefixes of generated symbols

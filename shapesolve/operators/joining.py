@@ -225,10 +225,10 @@ def _joined(values: list[Value | None], along: Seq[Dim], axis: int, rank: int, l
     row = _row(values, along) if rank == 1 else None
     if row is not None:
         return Value.vector(row)
-    arrays = [v.array for v in values if v is not None and v.elems is not None]
-    if len(arrays) == len(values) and sum(a.size for a in arrays if a is not None) <= MAX_ELEMENTS:
+    known = [v for v in values if v is not None and v.elems is not None]
+    if len(known) == len(values) and sum(len(v.elems or ()) for v in known) <= MAX_ELEMENTS:
         try:
-            return Value.of(np.concatenate([a for a in arrays if a is not None], axis=axis))
+            return Value.of(np.concatenate([a for v in known if (a := v.array) is not None], axis=axis))
         except ValueError:  # the shapes do not fit: reported by the rule
             return None
     every = [v for v in values if v is not None]

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence as Seq
 from fractions import Fraction
 from math import isfinite
+from struct import pack, unpack
 
 import numpy as np
 from onnx import TensorProto
@@ -39,8 +40,8 @@ def scaled(op: Op, size: Dim, scale: Elem, axis: int) -> Dim:
     if scale == 1.0:
         return size
     if size.value is not None:
-        return constant(int(np.float32(size.const) * np.float32(scale)))
-    ratio = Fraction(float(np.float32(scale)))
+        return constant(int(_single(_single(size.const) * _single(scale))))
+    ratio = Fraction(_single(scale))
     exact = ratio.denominator <= MAX_DENOMINATOR  # a short binary fraction: the product is exact below 2**24
     simple = ratio if exact else stands_for(float(ratio), TensorProto.FLOAT, "floor")
     if simple is not None and (exact or op.sizes_below(size)):
@@ -50,6 +51,12 @@ def scaled(op: Op, size: Dim, scale: Elem, axis: int) -> Dim:
     spread = size // (1 << 22) + 1
     op.define(ge(found, low - spread), what)
     op.define(le(found, low + spread), what)
+    return found
+
+
+def _single(x: float) -> float:
+    """`x` rounded to float32; the double product of two such numbers is exact."""
+    found: float = unpack("f", pack("f", x))[0]
     return found
 
 

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from ..explain.names import dtype_name, shape_text
+from ..answers.names import dtype_name, shape_text
 from ..lines import Printed, line, row
 from .text import legend_lines, shown_shapes
 
 if TYPE_CHECKING:
     from ..analysis import Analysis
-    from ..explain.derivation import AxisDerivation, AxisStep, Derivation
+    from ..answers.derivation import AxisDerivation, AxisStep, Derivation
     from ..expr import Dim, Shape
 
 

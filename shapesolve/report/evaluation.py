@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..explain.names import dtype_name, shape_text
+from ..answers.names import dtype_name, shape_text
 from ..expr import Shape
-from ..expr.sizes import sizes_text
 from ..lines import Printed, line, row
 from .limits import MAX_NAMES
 
 if TYPE_CHECKING:
     from ..analysis import Analysis
-    from ..explain.finding import Violation
-    from ..solve.contract.contract import Term
+    from ..answers.rejected import Rejected
     from .json import Sizes
 
 
@@ -27,17 +25,7 @@ class Evaluate:
     tensors: Mapping[str, Sequence[int]]
     open: Mapping[str, str]
     broken_contract: Sequence[str]
-    violations: Sequence[Violation]
-
-
-def told_terms(analysis: Analysis, sizes: Mapping[str, int]) -> Sequence[Term]:
-    """Return the contract conditions that these sizes break, in their simplified form if the sizes are in its scope."""
-    usual = analysis.contract.usual
-    if all(c.evaluate(sizes) is True for c in (*usual.whole.sizes, *usual.scope) if c.free & sizes.keys()):
-        found = [t for t in usual if t.cond.evaluate(sizes) is False]
-        if found:
-            return found
-    return analysis.contract.broken(sizes)
+    violations: Sequence[Rejected]
 
 
 def evaluation_data(analysis: Analysis, sizes: Mapping[str, int], names: Sequence[str]) -> Evaluate:
@@ -102,24 +90,14 @@ def _broken_lines(analysis: Analysis, sizes: Mapping[str, int]) -> Iterator[Prin
 
 
 def _condition_lines(analysis: Analysis, sizes: Mapping[str, int]) -> Iterator[Printed]:
-    """Return lines on broken conditions: each with some of its failing nodes, then other requirements."""
-    terms, found = told_terms(analysis, sizes), analysis._solved.violations_at(sizes)
-    stated = [set(term.constraints) for term in terms]
-    listed = {v for v in found if any(v.constraint in own for own in stated)}
-    for term, own in zip(terms, stated, strict=True):
-        yield line("  ", ("shape", term.text), f" is required, got {sizes_text(sizes, term.symbols)}")
-        weaker = {v for v in found if v not in listed and not _free(v).isdisjoint(term.symbols)}
-        listed |= weaker
-        fail = [v for v in found if v.constraint in own or v in weaker]
-        for v in fail[:MAX_NAMES]:
-            yield line(("dim", "  = "), v.place or v.message)
+    """Return a line for each broken condition, with some of the nodes that fail."""
+    places: dict[str, list[str]] = {}
+    for v in analysis._solved.violations_at(sizes):
+        places.setdefault(v.sentence, []).extend([v.place] * bool(v.place))
+    for sentence, fail in places.items():
+        yield line("  ", ("shape", sentence))
+        for place in fail[:MAX_NAMES]:
+            yield line(("dim", "  = "), place)
         if len(fail) > MAX_NAMES:
             more = len(fail) - MAX_NAMES
             yield line(("dim", "  = "), f"and {more} more nodes" if more > 1 else "and one more node")
-    for v in found:
-        if v not in listed:
-            yield line(("dim", "  = "), v.message)
-
-
-def _free(violation: Violation) -> Set[str]:
-    return violation.constraint.cond.free if violation.constraint is not None else frozenset()

@@ -21,21 +21,23 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
-from ..explain.diagnose import CODES
-from ..explain.finding import Severity
+from ..causes.finding import Severity
+from ..findings.diagnose import CODES
 from ..model.limits import MAX_TEXT
 from ..model.saving import write_atomically
 from ..settings import SettingsError, settings_table, texts
 
 if TYPE_CHECKING:
-    from ..explain.finding import Finding
+    from ..analysis import Analysis
+    from ..causes.finding import Finding
 
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
+#: stands for the dims of a finding in a baseline of version 1
+_ANY = "*"
 #: size limits inherent in a model's structure: the contract includes them, and they are shown only on request
 NATURAL_LIMITS = "SS403"
 
@@ -59,6 +61,7 @@ class Gate:
         limits: Whether to show size limits, and findings that affect only atypical inputs. ``fail_on="info"`` and
             selecting their code show them too.
         known: Fingerprints of the findings in a baseline.
+        outdated: Whether an earlier version wrote the baseline, without the dims of its findings.
         expect: Conditions by pattern of the model's path, like ``expect`` in the settings.
     """
 
@@ -69,6 +72,16 @@ class Gate:
     known: frozenset[str] = frozenset()
     baseline: Path | None = None
     expect: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    outdated: bool = False
+
+    def with_baseline(self, file: Path) -> Gate:
+        """Return these settings with the findings of a baseline file as the known ones.
+
+        Raises:
+            SettingsError: If the file is not a baseline.
+        """
+        known, version = read_baseline(file)
+        return replace(self, baseline=file, known=known, outdated=version == 1)
 
     def sifted(self, path: str, findings: Iterable[Finding]) -> Sifted:
         """Split the findings of one model into those to show and counts of hidden ones."""
@@ -79,7 +92,7 @@ class Gate:
                 continue
             if (f.code == NATURAL_LIMITS or f.usual) and not self._shows_limits:
                 limits += 1
-            elif self.known and fingerprint(relative(path, self.baseline), f) in self.known:
+            elif self.known and not self.known.isdisjoint(fingerprints(relative(path, self.baseline), f)):
                 known += 1
             else:
                 shown.append(f)
@@ -130,16 +143,29 @@ class Gate:
         if ignore:
             gate = replace(gate, ignore=_codes(ignore, "--ignore"))
         if baseline is not None:
-            gate = replace(gate, baseline=baseline, known=read_baseline(baseline))
+            gate = gate.with_baseline(baseline)
         return replace(gate, limits=True) if limits else gate
 
 
+def checked_findings(analysis: Analysis) -> tuple[Finding, ...]:
+    """Return the findings that `check` shows without settings and options."""
+    return Gate().sifted("", analysis.findings).shown
+
+
 def fingerprint(path: str, finding: Finding) -> str:
-    """Return a finding's stable identity between runs: a hash of the model, the code, the node, and the title."""
+    """Return a finding's stable identity between runs: a hash of the model, the code, the node, and the dims."""
+    return _hash(Path(path).as_posix(), finding.code, finding.node, *finding.dims)
+
+
+def fingerprints(path: str, finding: Finding) -> tuple[str, str]:
+    """Return the fingerprint of a finding, and what stands for it in a baseline of version 1, which has no dims."""
+    return fingerprint(path, finding), _hash(Path(path).as_posix(), finding.code, finding.node, _ANY)
+
+
+def _hash(*parts: str) -> str:
     import hashlib
 
-    text = "\0".join((Path(path).as_posix(), finding.code, finding.node, finding.title))
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:20]
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:20]
 
 
 def relative(path: str, baseline: Path | None) -> str:
@@ -171,6 +197,8 @@ def _gate(table: Mapping[str, object], file: Path) -> Gate:
     known = ("fail-on", "select", "ignore", "limits", "baseline", "models", "plugins")
     for key in table:
         if key not in known:
+            from difflib import get_close_matches
+
             near = get_close_matches(str(key), known, 1)
             raise SettingsError(
                 f"{where}: unknown setting {key!r}{f'; did you mean {near[0]!r}?' if near else ''}"
@@ -188,7 +216,7 @@ def _gate(table: Mapping[str, object], file: Path) -> Gate:
     if not isinstance(baseline, str):
         raise SettingsError(f"{where}: baseline must be a file name")
     path = file.parent / baseline
-    return replace(gate, baseline=path, known=read_baseline(path) if path.exists() else frozenset())
+    return gate.with_baseline(path) if path.exists() else replace(gate, baseline=path)
 
 
 def _expectations(models: object, where: str) -> dict[str, tuple[str, ...]]:
@@ -219,6 +247,8 @@ def _codes(given: Iterable[str], where: str) -> tuple[str, ...]:
     codes = tuple(dict.fromkeys(part.strip() for text in given for part in text.split(",") if part.strip()))
     for code in codes:
         if not any(known.startswith(code) for known in CODES):
+            from difflib import get_close_matches
+
             near = get_close_matches(code.upper(), CODES, 1, 0.5)
             raise SettingsError(
                 f"{where}: unknown code or prefix {code!r}{f'; did you mean {near[0]}?' if near else ''}"
@@ -229,8 +259,8 @@ def _codes(given: Iterable[str], where: str) -> tuple[str, ...]:
 # ---------------------------------------------------------------------- baseline
 
 
-def read_baseline(file: Path) -> frozenset[str]:
-    """Return the fingerprints of the findings in a baseline file.
+def read_baseline(file: Path) -> tuple[frozenset[str], int]:
+    """Return the fingerprints of the findings in a baseline file, and the version of the file.
 
     Raises:
         SettingsError: If the file is not a baseline.
@@ -239,7 +269,9 @@ def read_baseline(file: Path) -> frozenset[str]:
         if file.stat().st_size > MAX_TEXT:
             raise SettingsError(f"{file} is too large for a baseline")
         data = json.loads(file.read_text("utf-8"))
-        return frozenset(str(entry["fingerprint"]) for entry in data["findings"])
+        if data["version"] == 1:
+            return frozenset(_hash(e["model"], e["code"], e["node"], _ANY) for e in data["findings"]), 1
+        return frozenset(str(entry["fingerprint"]) for entry in data["findings"]), int(data["version"])
     except OSError as e:
         raise SettingsError(f"cannot read the baseline {file}: {e.strerror or e}") from None
     except (ValueError, KeyError, TypeError) as e:
@@ -256,11 +288,12 @@ def write_baseline(file: Path, found: Iterable[tuple[str, Iterable[Finding]]]) -
             "model": place,
             "code": f.code,
             "node": f.node,
+            "dims": list(f.dims),
             "title": f.title,
         }
         for place, findings in ((relative(path, file), findings) for path, findings in found)
         for f in findings
     ]
-    text = json.dumps({"version": 1, "findings": entries}, indent=1, ensure_ascii=False)
+    text = json.dumps({"version": 2, "findings": entries}, indent=1, ensure_ascii=False)
     write_atomically(file, f"{text}\n".encode("utf-8", "surrogatepass"))
     return len(entries)

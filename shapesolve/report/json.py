@@ -8,7 +8,7 @@ from math import lcm
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from ..explain.names import dtype_name
+from ..answers.names import dtype_name
 from ..expr import Cond, Dim, eq, symbol
 from ..expr.traverse import atoms_of
 from ..lines import json_text
@@ -16,7 +16,7 @@ from .layouts import LAYOUTS, keys_of
 
 if TYPE_CHECKING:
     from ..analysis import Analysis
-    from ..explain.finding import Finding
+    from ..causes.finding import Finding
     from ..expr import Shape
     from ..solve.contract.contract import Term, Usual
 

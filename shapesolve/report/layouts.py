@@ -86,15 +86,15 @@ LAYOUTS = {
         "UsualData",
         "Contract for typical sizes: conditions equivalent to the exact ones if the scope holds and all sizes are at least"
         " 1.",
-        "scope terms",
+        "scope terms impossible:bool",
     ),
     "Verification": Layout(
         "RunData",
         "A run; `open` lists the tensors whose shape was not fully predicted.",
         "sizes=bindings ok compared open mismatches",
     ),
-    "Violation": Layout(
-        "ViolationData", "Requirement that the given sizes break.", "condition=text message nodes"
+    "Rejected": Layout(
+        "ViolationData", "Requirement that the given sizes break.", "condition=text sentence message nodes"
     ),
 }
 

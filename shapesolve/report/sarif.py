@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from ..explain.diagnose import CODES
+from ..findings.diagnose import CODES
 from ..lines import json_text, visible
 from .gate import fingerprint
 
 if TYPE_CHECKING:
     from ..analysis import Analysis
-    from ..explain.finding import Finding
+    from ..causes.finding import Finding
 
 
 from functools import lru_cache
@@ -97,7 +97,7 @@ def _result(path: str, finding: Finding, codes: list[str]) -> dict[str, Any]:
         "ruleIndex": codes.index(finding.code),
         "level": LEVELS[finding.severity],
         "message": {"text": message_text(finding)},
-        "partialFingerprints": {"shapesolve/v1": fingerprint(Path(path).name, finding)},
+        "partialFingerprints": {"shapesolve/v2": fingerprint(Path(path).name, finding)},
     }
     if location:
         result["locations"] = [location]

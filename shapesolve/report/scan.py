@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from multiprocessing.context import BaseContext
 
     from ..analysis import BroadcastMode
-    from ..explain.finding import Finding
+    from ..causes.finding import Finding
 
 #: no errors; findings that are errors; not a readable model; the analysis itself failed
 Status = Literal["ok", "conflict", "unusable", "failed"]
@@ -168,7 +168,7 @@ def _own_processes(work: _Work, workers: int) -> Iterator[ScanRow]:
 #: modules that every analysis uses
 _PRELOADED = (
     "shapesolve.analysis",
-    "shapesolve.explain.diagnose",
+    "shapesolve.findings.diagnose",
     "shapesolve.solve.ambiguity",
     "shapesolve.solve.bindings",
     "shapesolve.solve.contract.build",

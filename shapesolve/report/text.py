@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..explain.limits import MAX_LINES
-from ..explain.names import Tensors, grouped, unknown_sizes
+from ..answers.names import Tensors, grouped, unknown_sizes
+from ..causes.limits import MAX_LINES
 from ..expr.sizes import sizes_text
 from ..lines import GAP, Line, Printed, Row, line, plain, row, shortened
 from ..solve.contract.contract import heading
@@ -16,10 +16,10 @@ from .limits import MAX_NAMES
 
 if TYPE_CHECKING:
     from ..analysis import Analysis
-    from ..explain.finding import Finding
+    from ..causes.finding import Finding
     from ..expr import Cond, Shape
-    from ..propagate.constraint import Constraint
     from ..solve.contract.contract import Contract, Term
+    from ..solve.facts.constraint import Constraint
     from .gate import Sifted
 
 #: width of the label column, without and with the gap after it
@@ -106,7 +106,7 @@ def legend_lines(analysis: Analysis, names: Iterable[str], *, exact: bool = Fals
         {} if exact else dict.fromkeys(c for n in known for c in analysis._solved.simple_shapes.usual(n)[1])
     )
     if used and not used.keys() <= set(analysis.contract.usual.scope):
-        yield line(_INDENT, ("dim", f"shapes are {heading(used)} ({_others(used)}: --exact)"))
+        yield line(_INDENT, ("dim", f"shapes are {heading(used)} ({_others([*used])}: --exact)"))
     meanings = list(_meanings(analysis, shown_shapes(analysis, known, exact=exact)))
     for i, (name, meaning) in enumerate(meanings[:MAX_LINES]):
         label = "where" if i == 0 else ""
@@ -115,9 +115,13 @@ def legend_lines(analysis: Analysis, names: Iterable[str], *, exact: bool = Fals
         yield line(_INDENT, ("dim", f"and {len(meanings) - MAX_LINES} more generated names"))
 
 
-def _others(scope: Iterable[Cond]) -> str:
+def _others(scope: Sequence[Cond]) -> str:
     """Return the sizes that `--exact` adds to forms of this scope."""
-    return "smaller sizes" if all(c.kind == ">=" and len(c.free) == 1 for c in scope) else "other sizes"
+    bounds = [c.args[0] for c in scope if c.kind == ">=" and len(c.free) == 1]
+    if not all(len(d.terms) == 1 for d in bounds) or len(bounds) < len([*scope]):
+        return "other sizes"
+    signs = {factor > 0 for d in bounds for _, factor in d.terms}
+    return "other sizes" if len(signs) > 1 else "smaller sizes" if signs == {True} else "larger sizes"
 
 
 def _meanings(analysis: Analysis, shapes: Mapping[str, Shape]) -> Iterator[tuple[str, str]]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ..explain.limits import MAX_LINES
+from ..causes.limits import MAX_LINES
 from ..lines import Line, line
 from ..solve.proof import Proof, Proved, Refuted, Unknown
 from .json import ABSENT, Sizes

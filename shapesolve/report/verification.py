@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..deploy.inputs import generate_inputs
+from ..causes.limits import MAX_LINES
+from ..deploy.inputs.inputs import generate_inputs
 from ..deploy.sizes import NoSizes
-from ..explain.limits import MAX_LINES
 from ..expr.nearest import meant
 from ..expr.sizes import sizes_text
 from ..lines import Printed, line, row
@@ -17,7 +17,7 @@ from ..model.saving import external_locations
 
 if TYPE_CHECKING:
     from ..analysis import Analysis
-    from ..explain.runtime import Verification
+    from ..answers.runtime import Verification
 
 
 def verify_at_sizes(
@@ -38,7 +38,7 @@ def verify_at_sizes(
     try:
         made = generate_inputs(analysis, runs, seed, edge=False, bind=given)
     except NoSizes as e:
-        raise ValueError(_none_found(analysis, given, str(e))) from None
+        raise ValueError(str(e)) from None
     distinct = {tuple(sorted(at.items())): (at, feed) for at, feed in zip(made.sizes, made, strict=True)}
     done: list[Verification] = []
     for sizes, feed in distinct.values():
@@ -73,15 +73,6 @@ def _runnable(analysis: Analysis, given: Mapping[str, int]) -> None:
             raise ValueError(f"input {name} has unknown rank; pass inputs to Analysis.verify")
     if analysis._solved.nothing_runs:
         raise ValueError(analysis._solved.nothing_runs)
-
-
-def _none_found(analysis: Analysis, given: Mapping[str, int], reason: str) -> str:
-    """Return the error for sizes without any inputs, with the reason."""
-    sizes = sizes_text(given)
-    wrong = [t.text for t in analysis.contract.broken(given)]
-    if wrong:
-        return f"{sizes} breaks the contract: {' and '.join(wrong)} must hold"
-    return f"found no sizes{f' with {sizes}' if sizes else ''} that satisfy the contract: {reason}"
 
 
 # ---------------------------------------------------------------------- text

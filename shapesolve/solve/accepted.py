@@ -31,9 +31,9 @@ from ..expr.cond import symbols_in
 from ..expr.core import from_terms, make_dim
 from ..expr.limits import MAX_DIM_SIZE
 from ..expr.traverse import outgrows
-from ..propagate import budget
-from ..propagate.facts import Facts
-from ..propagate.log import Stated, all_rows, need
+from .facts import budget
+from .facts.facts import Facts
+from .facts.log import Stated, all_rows, need
 
 Numbers = tuple[int, ...]
 

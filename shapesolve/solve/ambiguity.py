@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..expr import Cond, Dim, broadcast, eq, ge, le, symbol
 from ..expr.traverse import atoms_of
-from ..propagate import budget
-from ..propagate.facts import Facts
-from ..propagate.log import Stated
-from ..propagate.residual import Residue
 from .cone_of_influence import by_symbol, nearby
 from .engine import Engine
+from .facts import budget
+from .facts.facts import Facts
+from .facts.log import Stated
+from .facts.residual import Residue
 from .groups import group_of, grouped
 from .search import Model
 from .simplify.forms import short_form
 
 if TYPE_CHECKING:
-    from ..propagate.constraint import Constraint, Site
-    from ..propagate.facts import Facts
     from .contract.contract import Contract
     from .engine import Engine
+    from .facts.constraint import Constraint, Site
+    from .facts.facts import Facts
 
 
 class StaleShape(NamedTuple):

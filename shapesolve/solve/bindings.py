@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..arguments import checked
 from ..expr import Cond, Dim, ne, symbol
-from ..propagate import budget
-from ..propagate.facts import Facts
-from ..propagate.log import ConstraintSet, Stated
-from ..propagate.residual import Residue
+from .facts import budget
+from .facts.facts import Facts
+from .facts.log import ConstraintSet, Stated
+from .facts.residual import Residue
 
 if TYPE_CHECKING:
-    from ..propagate.constraint import Constraint
+    from .facts.constraint import Constraint
 
 
 class Reason(NamedTuple):

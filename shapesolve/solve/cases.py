@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from ..expr import TRUE, Cond, all_of, any_of, eq, ge, of_atom
 from ..expr.plain import factors_paired
 from ..expr.traverse import atoms_of
-from ..propagate import budget
-from ..propagate.facts import Facts
-from ..propagate.residual import Residue
+from .facts import budget
+from .facts.facts import Facts
+from .facts.residual import Residue
 from .periods import Regular, Solutions
 from .search import Contradiction, Model, learned, satisfies, symbol_of
 

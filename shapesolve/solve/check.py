@@ -9,10 +9,10 @@ from ..expr import Cond
 from ..expr.closures import Compiler, Test
 from ..expr.cond import symbols_in
 from ..expr.limits import MAX_CACHED
-from ..propagate.constraint import Constraint
-from ..propagate.facts import Facts
-from ..propagate.log import Stated, all_rows
 from .accepted import Accepted, find_accepted
+from .facts.constraint import Constraint
+from .facts.facts import Facts
+from .facts.log import Stated, all_rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from ..expr import Cond
 from ..expr.atom import Atom
 from ..expr.shape import compatible
 from ..expr.traverse import atoms_of
-from ..propagate import budget
+from .facts import budget
 
 
 def by_symbol(conds: Iterable[Cond]) -> dict[str, list[Cond]]:

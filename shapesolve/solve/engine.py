@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from ..expr import FALSE, Cond, Dim, ge
-from ..propagate import budget
-from ..propagate.residual import Residue
 from .cases import decide
 from .cone_of_influence import (
     broadcast_pairs,
@@ -26,6 +24,8 @@ from .cone_of_influence import (
     nearby,
     order_of,
 )
+from .facts import budget
+from .facts.residual import Residue
 from .periods import Regular
 from .search import Contradiction, Effort, Model, Search, satisfies, shrink
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import TypeVar, overload
 
 from ..expr import Dim, Shape, eq
-from ..propagate import budget
-from ..propagate.facts import Facts
-from ..propagate.residual import Residue
 from .cone_of_influence import by_symbol, cone, nearby
 from .engine import Engine
+from .facts import budget
+from .facts.facts import Facts
+from .facts.residual import Residue
 from .search import Contradiction, Model, find_model
 
 K = TypeVar("K", bound=Hashable)

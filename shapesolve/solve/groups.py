@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from ..expr import Cond, Dim, any_of, broadcast, eq, of_atom
 from ..expr.traverse import atoms_of
-from ..propagate.budget import MAX_LISTED
+from .facts.budget import MAX_LISTED
 
 #: dims that broadcast with each other
 Group = frozenset[Dim]

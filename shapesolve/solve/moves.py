@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import combinations, islice, product
 
 from ..expr import Cond
-from ..propagate import budget
+from .facts import budget
 from .search import Model, satisfies
 
 

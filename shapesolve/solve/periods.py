@@ -20,7 +20,7 @@ import numpy as np
 from ..expr import Atom, Cond, Dim, of_atom
 from ..expr.traverse import atoms_of
 from ..expr.visit import visit
-from ..propagate import budget
+from .facts import budget
 from .tables import Inexact, Sizes, Table, Truth, fit
 
 

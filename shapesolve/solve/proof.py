@@ -15,13 +15,13 @@ from ..expr import Cond, Dim, IntoDim, as_dim, constant, divides, eq, ge, ne
 from ..expr.cond import symbols_in
 from ..expr.plain import sides_of
 from ..expr.sizes import sizes_text
-from ..propagate import budget
-from ..propagate.constraint import Constraint
-from ..propagate.facts import Facts
-from ..propagate.log import Stated, need
-from ..propagate.residual import Residue
 from .cone_of_influence import cone
 from .engine import Engine
+from .facts import budget
+from .facts.constraint import Constraint
+from .facts.facts import Facts
+from .facts.log import Stated, need
+from .facts.residual import Residue
 from .search import Effort
 
 

@@ -15,9 +15,9 @@ from ..expr import Cond, Dim, symbol
 from ..expr.closures import Compiler, Size, compiled_truth
 from ..expr.cond import symbols_in
 from ..expr.traverse import atoms_of
-from ..propagate import budget
-from ..propagate.facts import Facts
-from ..propagate.linear import infeasible
+from .facts import budget
+from .facts.facts import Facts
+from .facts.linear import infeasible
 
 
 class Effort:

@@ -11,9 +11,9 @@ from math import inf, log
 from typing import Literal
 
 from ..expr import Cond, Dim, eq, ge, le, symbol
-from ..propagate import budget
 from .cone_of_influence import by_symbol, components, nearby, reached
 from .engine import Engine
+from .facts import budget
 from .moves import around, mended, nearer
 from .roles import NO_ROLES, Roles, divisors_of
 from .search import Model, satisfies, symbol_of

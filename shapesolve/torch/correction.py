@@ -11,7 +11,7 @@ from typing import Any
 from torch.export import Dim as TorchDim
 
 from ..expr import Cond, Dim, constant, solve_for_symbol, symbol
-from ..propagate.budget import MAX_AHEAD
+from ..solve.facts.budget import MAX_AHEAD
 from .declared import Axis, Declaration, declared_axes, python_name, read_declaration, spec_text
 from .exporting import exported
 from .limits import COMPARED

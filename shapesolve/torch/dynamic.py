@@ -8,8 +8,8 @@ from typing import Any
 import onnx
 import torch
 
-from ..dynamic.generalize_model import generalize
-from ..dynamic.verify import verify_exports
+from ..change.generalize.model import generalize
+from ..change.verify import verify_exports
 from .exporting import quiet
 from .internals import fresh_kernels
 

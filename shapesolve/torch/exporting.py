@@ -223,7 +223,7 @@ def exported(call: ExportCall, opset: int | None = None) -> Exported:
     graph = trace.graph or (program.graph_module if program is not None else None)
     proto = made.model_proto if made is not None else None
     refusal = trace.refusal
-    if type(failed).__name__ == "TorchExportError" and refusal is None:
+    if failed is not None and refusal is None and type(failed).__name__ == "TorchExportError":
         refusal = failed.__cause__ if isinstance(failed.__cause__, Exception) else failed
     return Exported(program, proto, env, graph, trace.guards(env), refusal, failed)
 

@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 import torch
 
-from ..explain.finding import Finding
+from ..causes.finding import Finding
 from ..model import Node
 from ..model.read import all_nodes
 from .internals import METADATA

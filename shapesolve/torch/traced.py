@@ -10,12 +10,12 @@ import onnx
 from torch.export.graph_signature import ConstantArgument
 
 from ..expr import Cond, Dim, DimSyntaxError, parse_cond, parse_dim, symbol
-from ..propagate.constraint import Constraint
-from ..propagate.constraint import Origin as Rule
-from ..propagate.facts import Facts
-from ..propagate.log import ConstraintSet
 from ..solve.contract.build import find_contract
 from ..solve.contract.contract import Term
+from ..solve.facts.constraint import Constraint
+from ..solve.facts.constraint import Origin as Rule
+from ..solve.facts.facts import Facts
+from ..solve.facts.log import ConstraintSet
 from ..solve.simplify.domain import defined_where
 from .declared import Axis, Declaration
 from .exporting import Exported

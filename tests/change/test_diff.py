@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner
 
 import shapesolve
-from shapesolve.change.diff import Diff, diff
-from shapesolve.change.differences import run_both
+from shapesolve.change.compare.diff import Diff, diff
+from shapesolve.change.compare.differences import run_both
 from shapesolve.cli import app
 from shapesolve.solve.proof import Refuted
 from tests.fuzz.runtime import Failed, Session
@@ -160,7 +160,7 @@ def test_of_two_models_that_nothing_runs_that_is_said_and_no_output_is_compared(
 
 def test_sizes_that_are_said_to_differ_are_accepted_by_one_model(monkeypatch: pytest.MonkeyPatch) -> None:
     """A counterexample that the first model does not accept shows no difference."""
-    from shapesolve.change import diff as module
+    from shapesolve.change.compare import diff as module
 
     class Careless:
         def prove(self, cond: shapesolve.Cond) -> Refuted:

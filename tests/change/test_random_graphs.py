@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 
 import shapesolve
-from shapesolve.change.simplify import simplified
+from shapesolve.change.simplify.simplify import simplified
 from shapesolve.model import read_model
 from tests.building import seeds
 from tests.fuzz.isolate import Lost, Worker

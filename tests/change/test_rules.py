@@ -9,7 +9,7 @@ import onnx
 import pytest
 
 from shapesolve import simplify
-from shapesolve.change.rules import BEYOND_NODES, RULES
+from shapesolve.change.simplify.rules import BEYOND_NODES, RULES
 from shapesolve.operators import default_registry
 from tests.fuzz.runtime import Session
 

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from onnx import numpy_helper
 
 import shapesolve as ss
-from shapesolve.change.diff import diff
+from shapesolve.change.compare.diff import diff
 from shapesolve.cli import app
 from tests.building import EVERYTHING
 

@@ -10,7 +10,7 @@ import pytest
 
 from shapesolve import analyze
 from shapesolve.change.draft import Draft
-from shapesolve.change.sweep import Sweeps
+from shapesolve.change.simplify.sweep import Sweeps
 from shapesolve.change.writing import write
 from shapesolve.model import read_model
 from tests.fuzz.model import drawn_model

@@ -24,7 +24,7 @@ DECIDED = frozenset(
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("first", seeds(0, 400, 20))
+@pytest.mark.parametrize("first", seeds(0, 400, 20, share=10))
 def test_predictions_hold(first: int) -> None:
     wrong, ran = [], 0
     for seed in range(first, first + 20):

@@ -14,10 +14,10 @@ from shapesolve.expr import Cond, all_of, any_of, eq
 from shapesolve.expr.cond import symbols_in
 from shapesolve.expr.plain import factors_paired
 from shapesolve.lower.types import Tensor
-from shapesolve.propagate.log import Stated, need
-from shapesolve.propagate.residual import TRUSTED, divisors, intervals
 from shapesolve.solve.cone_of_influence import cone
 from shapesolve.solve.engine import Engine
+from shapesolve.solve.facts.log import Stated, need
+from shapesolve.solve.facts.residual import TRUSTED, divisors, intervals
 from shapesolve.solve.tables import Table
 
 from ..building import bundled_files, corpus_files, seeds

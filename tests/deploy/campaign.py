@@ -19,7 +19,7 @@ import shapesolve as ss
 from benchmarks.apart import apart
 from benchmarks.corpus import model_files
 from benchmarks.latency import with_weights
-from shapesolve.deploy.guard import program_of
+from shapesolve.deploy.guards.guard import program_of
 
 from .guard_runs import answers_of, compiler_of, drawn_shapes
 from .profile_runs import run_at, within

@@ -23,6 +23,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 import shapesolve as ss
 
+from ..building import session
+
 Shape = Sequence[int]
 Shapes = Mapping[str, Shape]
 
@@ -349,7 +351,6 @@ class Nested:
         self, body: onnx.GraphProto, given: Mapping[str, Shape], prefix: str
     ) -> tuple[dict[str, Shape], dict[str, int]]:
         """Shapes and element types of all tensors of a body, from a run of it as a model of its own."""
-        import onnxruntime as ort
 
         kinds = {i.name: i.type.tensor_type.elem_type for i in body.input}
         made = {o for n in body.node for o in n.output if o}
@@ -375,13 +376,10 @@ class Nested:
             if t.data_location == TensorProto.EXTERNAL:
                 kind = helper.tensor_dtype_to_np_dtype(t.data_type)
                 t.CopyFrom(numpy_helper.from_array(np.zeros(tuple(t.dims), kind), t.name))
-        options = ort.SessionOptions()
-        options.log_severity_level = 4
-        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-        session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+        loaded = session(model, optimized=False)
         feeds = {n: np.ones(tuple(s), helper.tensor_dtype_to_np_dtype(kinds[n])) for n, s in takes.items()}
-        names = [o.name for o in session.get_outputs()]
-        arrays = dict(zip(names, session.run(names, feeds), strict=True))
+        names = [o.name for o in loaded.get_outputs()]
+        arrays = dict(zip(names, loaded.run(names, feeds), strict=True))
         types = {n: helper.np_dtype_to_tensor_dtype(v.dtype) for n, v in arrays.items()}
         return {**takes, **{n: v.shape for n, v in arrays.items()}}, {**kinds, **types}
 

@@ -49,6 +49,6 @@ def test_a_size_that_data_decides_may_be_given_and_what_does_not_depend_on_it_is
     )
     assert "provide them: num" in told("--max-memory", "12kB", "--of", "N", code=2)[0]
     assert (
-        "no dim of the model is called 'nun'"
+        "no input of the model has a dim named 'nun'"
         in told("--at", "nun=5", "--max-memory", "12kB", "--of", "N", code=2)[0]
     )

@@ -2,386 +2,177 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 import numpy as np
 import onnx
 import pytest
-from onnx import helper, numpy_helper
 
 import shapesolve as ss
-from shapesolve.deploy.values import deciding_inputs
+from shapesolve.deploy.inputs.values import deciding_inputs
 
-from ..building import EVERYTHING, session
-
-#: element types: float, int64
-FLOAT, INT = 1, 7
-given, node = helper.make_tensor_value_info, helper.make_node
-X = given("x", FLOAT, ["n", "c"])
-X4 = given("x", FLOAT, ["n", 3, "h", "w"])
+from ..building import EVERYTHING, parsed, session
 
 
-def model(
-    nodes: list[onnx.NodeProto],
-    inputs: list[onnx.ValueInfoProto],
-    outputs: list[tuple[str, int]],
-    stored: Sequence[tuple[str, Any]] = (),
-    op: int = 18,
-) -> onnx.ModelProto:
-    graph = helper.make_graph(
-        nodes,
-        "g",
-        inputs,
-        [given(name, kind, None) for name, kind in outputs],
-        [numpy_helper.from_array(np.array(v), name) for name, v in stored],
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", op)], ir_version=9)
+def model(text: str, opset: int = 18, **stored: list[int]) -> onnx.ModelProto:
+    return parsed(f"g {text}", opset, **stored)
 
 
 MODELS = {
     "split_reshape": model(
-        [node("Reshape", ["x", "t"], ["r"]), node("Split", ["r", "s"], ["a", "b"], axis=0)],
-        [X, given("t", INT, [2]), given("s", INT, [2])],
-        [("a", FLOAT), ("b", FLOAT)],
+        "(float[n, c] x, int64[2] t, int64[2] s) => (a, b) { r = Reshape(x, t) a, b = Split<axis = 0>(r, s) }"
     ),
     "seq": model(
-        [node("SplitToSequence", ["x", "s"], ["q"], axis=1), node("SequenceAt", ["q", "k"], ["y"])],
-        [X, given("s", INT, [3]), given("k", INT, [])],
-        [("y", FLOAT)],
+        "(float[n, c] x, int64[3] s, int64 k) => (y) { q = SplitToSequence<axis = 1>(x, s) y = SequenceAt(q, k) }"
     ),
     "concat_target": model(
-        [node("Concat", ["t", "m1"], ["tt"], axis=0), node("Reshape", ["x", "tt"], ["y"])],
-        [X, given("t", INT, [1])],
-        [("y", FLOAT)],
-        [("m1", np.array([-1]))],
+        "(float[n, c] x, int64[1] t) => (y) <int64[1] m1 = {-1}> { tt = Concat<axis = 0>(t, m1) "
+        "y = Reshape(x, tt) }"
     ),
     "shared": model(
-        [node("Slice", ["x", "k", "big", "a"], ["y"]), node("Slice", ["x", "z", "k", "a"], ["w"])],
-        [X, given("k", INT, [1])],
-        [("y", FLOAT), ("w", FLOAT)],
-        [("big", np.array([2**31 - 1])), ("z", np.array([0])), ("a", np.array([1]))],
+        "(float[n, c] x, int64[1] k) => (y, w) <int64[1] big = {2147483647}, int64[1] z = {0}, int64[1] a = {1}> "
+        "{ y = Slice(x, k, big, a) w = Slice(x, z, k, a) }"
     ),
     "shared_pad": model(
-        [node("Slice", ["x", "z", "k", "a"], ["w"]), node("MatMul", ["w", "wt"], ["y"])],
-        [X, given("k", INT, [1])],
-        [("y", FLOAT)],
-        [("z", np.array([0])), ("a", np.array([1])), ("wt", np.ones((4, 3), np.float32))],
+        "(float[n, c] x, int64[1] k) => (y) <int64[1] z = {0}, int64[1] a = {1}> { w = Slice(x, z, k, a) "
+        "y = MatMul(w, wt) }",
+        wt=[4, 3],
     ),
     "scalar": model(
-        [
-            node("Unsqueeze", ["k", "ax"], ["u"]),
-            node("Add", ["u", "one"], ["v"]),
-            node("Slice", ["x", "z", "v", "a"], ["w"]),
-        ],
-        [X, given("k", INT, [])],
-        [("w", FLOAT)],
-        [("ax", np.array([0])), ("one", np.array([1])), ("z", np.array([0])), ("a", np.array([1]))],
+        "(float[n, c] x, int64 k) => (w) "
+        "<int64[1] ax = {0}, int64[1] one = {1}, int64[1] z = {0}, int64[1] a = {1}> { u = Unsqueeze(k, ax) "
+        "v = Add(u, one) w = Slice(x, z, v, a) }"
     ),
-    "pad": model(
-        [node("Pad", ["x", "p", "", "a"], ["y"])],
-        [X4, given("p", INT, [4]), given("a", INT, [2])],
-        [("y", FLOAT)],
-    ),
-    "pad_reflect": model(
-        [node("Pad", ["x", "p"], ["y"], mode="reflect")], [X, given("p", INT, [4])], [("y", FLOAT)]
-    ),
+    "pad": model("(float[n, 3, h, w] x, int64[4] p, int64[2] a) => (y) { y = Pad(x, p, , a) }"),
+    "pad_reflect": model('(float[n, c] x, int64[4] p) => (y) { y = Pad<mode = "reflect">(x, p) }'),
     "resize_sizes": model(
-        [node("Resize", ["x", "", "", "s"], ["y"], mode="linear")], [X4, given("s", INT, [4])], [("y", FLOAT)]
+        '(float[n, 3, h, w] x, int64[4] s) => (y) { y = Resize<mode = "linear">(x, , , s) }'
     ),
     "resize_scales": model(
-        [node("Resize", ["x", "", "s"], ["y"], mode="nearest")], [X4, given("s", FLOAT, [4])], [("y", FLOAT)]
+        '(float[n, 3, h, w] x, float[4] s) => (y) { y = Resize<mode = "nearest">(x, , s) }'
     ),
-    "tile": model([node("Tile", ["x", "r"], ["y"])], [X, given("r", INT, [2])], [("y", FLOAT)]),
+    "tile": model("(float[n, c] x, int64[2] r) => (y) { y = Tile(x, r) }"),
     "expand_add": model(
-        [node("Expand", ["x", "e"], ["y"]), node("Add", ["y", "z"], ["w"])],
-        [given("x", FLOAT, ["n", 1]), given("z", FLOAT, ["n", "k"]), given("e", INT, [2])],
-        [("w", FLOAT)],
+        "(float[n, 1] x, float[n, k] z, int64[2] e) => (w) { y = Expand(x, e) w = Add(y, z) }"
     ),
     "cos_range": model(
-        [node("Range", ["a", "b", "c"], ["r"]), node("Gather", ["x", "r"], ["y"], axis=0)],
-        [X, given("a", INT, []), given("b", INT, []), given("c", INT, [])],
-        [("y", FLOAT)],
+        "(float[n, c] x, int64 a, int64 b, int64 c) => (y) { r = Range(a, b, c) y = Gather<axis = 0>(x, r) }"
     ),
-    "onehot": model(
-        [node("OneHot", ["k", "d", "v"], ["y"])],
-        [given("k", INT, ["n"]), given("d", INT, []), given("v", FLOAT, [2])],
-        [("y", FLOAT)],
-    ),
-    "topk": model(
-        [node("TopK", ["x", "k"], ["y", "z"])], [X, given("k", INT, [1])], [("y", FLOAT), ("z", INT)]
-    ),
-    "unsq": model([node("Unsqueeze", ["x", "a"], ["y"])], [X, given("a", INT, [2])], [("y", FLOAT)]),
-    "sq": model(
-        [node("Squeeze", ["x", "a"], ["y"])],
-        [given("x", FLOAT, ["n", 1, "c", 1]), given("a", INT, [1])],
-        [("y", FLOAT)],
-    ),
-    "reduce": model([node("ReduceMean", ["x", "a"], ["y"])], [X4, given("a", INT, [2])], [("y", FLOAT)]),
-    "ccp": model([node("CenterCropPad", ["x", "s"], ["y"])], [X, given("s", INT, [2])], [("y", FLOAT)]),
-    "col2im": model(
-        [node("Col2Im", ["x", "s", "b"], ["y"])],
-        [given("x", FLOAT, ["n", 12, "l"]), given("s", INT, [2]), given("b", INT, [2])],
-        [("y", FLOAT)],
-    ),
-    "affine": model(
-        [node("AffineGrid", ["x", "s"], ["y"])],
-        [given("x", FLOAT, ["n", 2, 3]), given("s", INT, [4])],
-        [("y", FLOAT)],
-        op=20,
-    ),
-    "dft": model(
-        [node("DFT", ["x", "l"], ["y"], axis=1)],
-        [given("x", FLOAT, ["n", "c", 1]), given("l", INT, [])],
-        [("y", FLOAT)],
-    ),
-    "stft": model(
-        [node("STFT", ["x", "st", "", "l"], ["y"])],
-        [given("x", FLOAT, ["n", "c", 1]), given("st", INT, []), given("l", INT, [])],
-        [("y", FLOAT)],
-    ),
-    "hann": model(
-        [node("HannWindow", ["k"], ["w"]), node("Mul", ["x", "w"], ["y"])],
-        [given("x", FLOAT, ["n", "c"]), given("k", INT, [])],
-        [("y", FLOAT)],
-    ),
+    "onehot": model("(int64[n] k, int64 d, float[2] v) => (y) { y = OneHot(k, d, v) }"),
+    "topk": model("(float[n, c] x, int64[1] k) => (y, z) { y, z = TopK(x, k) }"),
+    "unsq": model("(float[n, c] x, int64[2] a) => (y) { y = Unsqueeze(x, a) }"),
+    "sq": model("(float[n, 1, c, 1] x, int64[1] a) => (y) { y = Squeeze(x, a) }"),
+    "reduce": model("(float[n, 3, h, w] x, int64[2] a) => (y) { y = ReduceMean(x, a) }"),
+    "ccp": model("(float[n, c] x, int64[2] s) => (y) { y = CenterCropPad(x, s) }"),
+    "col2im": model("(float[n, 12, l] x, int64[2] s, int64[2] b) => (y) { y = Col2Im(x, s, b) }"),
+    "affine": model("(float[n, 2, 3] x, int64[4] s) => (y) { y = AffineGrid(x, s) }", 20),
+    "dft": model("(float[n, c, 1] x, int64 l) => (y) { y = DFT<axis = 1>(x, l) }"),
+    "stft": model("(float[n, c, 1] x, int64 st, int64 l) => (y) { y = STFT(x, st, , l) }"),
+    "hann": model("(float[n, c] x, int64 k) => (y) { w = HannWindow(k) y = Mul(x, w) }"),
     "mel": model(
-        [node("MelWeightMatrix", ["a", "b", "c", "d", "e"], ["y"])],
-        [
-            given("a", INT, []),
-            given("b", INT, []),
-            given("c", INT, []),
-            given("d", FLOAT, []),
-            given("e", FLOAT, []),
-        ],
-        [("y", FLOAT)],
+        "(int64 a, int64 b, int64 c, float d, float e) => (y) { y = MelWeightMatrix(a, b, c, d, e) }"
     ),
     "nms": model(
-        [node("NonMaxSuppression", ["b", "s", "k", "t", "u"], ["y"])],
-        [
-            given("b", FLOAT, ["n", "m", 4]),
-            given("s", FLOAT, ["n", "k", "m"]),
-            given("k", INT, [1]),
-            given("t", FLOAT, [1]),
-            given("u", FLOAT, [1]),
-        ],
-        [("y", INT)],
+        "(float[n, m, 4] b, float[n, k, m] s, int64[1] k, float[1] t, float[1] u) => (y) "
+        "{ y = NonMaxSuppression(b, s, k, t, u) }"
     ),
     "unpool": model(
-        [node("MaxUnpool", ["x", "k"], ["y"], kernel_shape=[2, 2], strides=[2, 2])],
-        [X4, given("k", INT, ["n", 3, "h", "w"])],
-        [("y", FLOAT)],
+        "(float[n, 3, h, w] x, int64[n, 3, h, w] k) => (y) "
+        "{ y = MaxUnpool<kernel_shape = [2, 2], strides = [2, 2]>(x, k) }"
     ),
-    "div": model(
-        [node("Div", ["k", "d"], ["y"])], [given("k", INT, ["n"]), given("d", INT, ["n"])], [("y", INT)]
-    ),
+    "div": model("(int64[n] k, int64[n] d) => (y) { y = Div(k, d) }"),
     "divshape": model(
-        [node("Shape", ["x"], ["s"]), node("Div", ["s", "d"], ["t"]), node("ConstantOfShape", ["t"], ["y"])],
-        [X, given("d", INT, [2])],
-        [("y", FLOAT)],
+        "(float[n, c] x, int64[2] d) => (y) { s = Shape(x) t = Div(s, d) y = ConstantOfShape(t) }"
     ),
-    "cos": model(
-        [node("ConstantOfShape", ["t"], ["y"]), node("MatMul", ["x", "y"], ["w"])],
-        [X, given("t", INT, [2])],
-        [("w", FLOAT)],
-    ),
-    "trilu": model([node("Trilu", ["x", "k"], ["y"])], [X, given("k", INT, [])], [("y", FLOAT)]),
-    "cumsum": model([node("CumSum", ["x", "k"], ["y"])], [X, given("k", INT, [])], [("y", FLOAT)]),
+    "cos": model("(float[n, c] x, int64[2] t) => (w) { y = ConstantOfShape(t) w = MatMul(x, y) }"),
+    "trilu": model("(float[n, c] x, int64 k) => (y) { y = Trilu(x, k) }"),
+    "cumsum": model("(float[n, c] x, int64 k) => (y) { y = CumSum(x, k) }"),
     "steps": model(
-        [node("Slice", ["x", "a", "b", "c", "d"], ["y"])],
-        [X, given("a", INT, [1]), given("b", INT, [1]), given("c", INT, [1]), given("d", INT, [1])],
-        [("y", FLOAT)],
+        "(float[n, c] x, int64[1] a, int64[1] b, int64[1] c, int64[1] d) => (y) { y = Slice(x, a, b, c, d) }"
     ),
     "embpos": model(
-        [
-            node("Gather", ["t", "ids"], ["e"]),
-            node("Slice", ["e", "z", "k", "one"], ["f"]),
-            node("Reshape", ["f", "s"], ["y"]),
-        ],
-        [given("ids", INT, ["b", "s"]), given("k", INT, [1]), given("s", INT, [3])],
-        [("y", FLOAT)],
-        [("t", np.ones((50, 8), np.float32)), ("z", np.array([0])), ("one", np.array([1]))],
+        "(int64[b, s] ids, int64[1] k, int64[3] s) => (y) <int64[1] z = {0}, int64[1] one = {1}> "
+        "{ e = Gather(t, ids) f = Slice(e, z, k, one) y = Reshape(f, s) }",
+        t=[50, 8],
     ),
     "eye": model(
-        [
-            node("Concat", ["k", "k2"], ["t"], axis=0),
-            node("ConstantOfShape", ["t"], ["y"]),
-            node("Conv", ["y", "w"], ["v"]),
-        ],
-        [given("k", INT, [2]), given("k2", INT, [2])],
-        [("v", FLOAT)],
-        [("w", np.ones((2, 3, 3, 3), np.float32))],
+        "(int64[2] k, int64[2] k2) => (v) { t = Concat<axis = 0>(k, k2) y = ConstantOfShape(t) v = Conv(y, w) }",
+        w=[2, 3, 3, 3],
     ),
-    "bshift": model(
-        [node("BitShift", ["x8", "k"], ["y"], direction="LEFT")],
-        [given("x8", 2, ["n"]), given("k", 2, [1])],
-        [("y", 2)],
-    ),
-    "mod": model([node("Mod", ["k", "d"], ["y"])], [given("k", 6, ["n"]), given("d", 6, [])], [("y", 6)]),
-    "modcast": model(
-        [node("Cast", ["d"], ["e"], to=7), node("Mod", ["k", "e"], ["y"])],
-        [given("k", 7, ["n"]), given("d", 6, [])],
-        [("y", 7)],
-    ),
-    "compress": model(
-        [node("Compress", ["x", "c"], ["y"], axis=0)], [X, given("c", 9, ["k"])], [("y", FLOAT)]
-    ),
-    "scatnd": model(
-        [node("ScatterND", ["x", "k", "u"], ["y"])],
-        [X, given("k", INT, ["p", 1]), given("u", FLOAT, ["p", "c"])],
-        [("y", FLOAT)],
-    ),
+    "bshift": model('(uint8[n] x8, uint8[1] k) => (y) { y = BitShift<direction = "LEFT">(x8, k) }'),
+    "mod": model("(int32[n] k, int32 d) => (y) { y = Mod(k, d) }"),
+    "modcast": model("(int64[n] k, int32 d) => (y) { e = Cast<to = 7>(d) y = Mod(k, e) }"),
+    "compress": model("(float[n, c] x, bool[k] c) => (y) { y = Compress<axis = 0>(x, c) }"),
+    "scatnd": model("(float[n, c] x, int64[p, 1] k, float[p, c] u) => (y) { y = ScatterND(x, k, u) }"),
     "revseq": model(
-        [node("ReverseSequence", ["x", "l"], ["y"], time_axis=0, batch_axis=1)],
-        [given("x", FLOAT, ["t", "b", "c"]), given("l", INT, ["b"])],
-        [("y", FLOAT)],
+        "(float[t, b, c] x, int64[b] l) => (y) { y = ReverseSequence<batch_axis = 1, time_axis = 0>(x, l) }"
     ),
     "negslice": model(
-        [node("Neg", ["k"], ["nk"]), node("Slice", ["x", "nk", "e", "a"], ["y"])],
-        [X, given("k", INT, [1])],
-        [("y", FLOAT)],
-        [("e", np.array([2**31 - 1])), ("a", np.array([1]))],
+        "(float[n, c] x, int64[1] k) => (y) <int64[1] e = {2147483647}, int64[1] a = {1}> { nk = Neg(k) "
+        "y = Slice(x, nk, e, a) }"
     ),
     "subk": model(
-        [
-            node("Shape", ["x"], ["s"]),
-            node("Gather", ["s", "one"], ["c"]),
-            node("Sub", ["c", "k"], ["d"]),
-            node("Slice", ["x", "d", "big", "a"], ["y"]),
-        ],
-        [X, given("k", INT, [1])],
-        [("y", FLOAT)],
-        [("one", np.array([1])), ("big", np.array([2**31 - 1])), ("a", np.array([1]))],
+        "(float[n, c] x, int64[1] k) => (y) <int64[1] one = {1}, int64[1] big = {2147483647}, int64[1] a = {1}> "
+        "{ s = Shape(x) c = Gather(s, one) d = Sub(c, k) y = Slice(x, d, big, a) }"
     ),
     "reshape_split_concat": model(
-        [
-            node("Reshape", ["x", "t"], ["r"]),
-            node("Transpose", ["r"], ["q"]),
-            node("MatMul", ["r", "q"], ["y"]),
-        ],
-        [X, given("t", INT, [2])],
-        [("y", FLOAT)],
+        "(float[n, c] x, int64[2] t) => (y) { r = Reshape(x, t) q = Transpose(r) y = MatMul(r, q) }"
     ),
     "unpooled_img": model(
-        [node("Reshape", ["x", "t"], ["r"]), node("Conv", ["r", "w"], ["y"])],
-        [given("x", FLOAT, ["n", "k"]), given("t", INT, [4])],
-        [("y", FLOAT)],
-        [("w", np.ones((2, 3, 3, 3), np.float32))],
+        "(float[n, k] x, int64[4] t) => (y) { r = Reshape(x, t) y = Conv(r, w) }", w=[2, 3, 3, 3]
     ),
     "parts of many": model(
-        [node("SplitToSequence", ["x", "s"], ["q"], axis=0), node("SequenceAt", ["q", "k"], ["y"])],
-        [X, given("s", INT, ["parts"]), given("k", INT, [])],
-        [("y", FLOAT)],
-        [("k0", np.array(0))],
+        "(float[n, c] x, int64[parts] s, int64 k) => (y) <int64 k0 = {0}> { q = SplitToSequence<axis = 0>(x, s) "
+        "y = SequenceAt(q, k) }"
     ),
     "divided before it is a target": model(
-        [
-            node("Shape", ["x"], ["s"]),
-            node("Div", ["s", "d"], ["q"]),
-            node("Mul", ["q", "d"], ["t"]),
-            node("Reshape", ["x", "t"], ["y"]),
-        ],
-        [X, given("d", INT, [1])],
-        [("y", FLOAT)],
+        "(float[n, c] x, int64[1] d) => (y) { s = Shape(x) q = Div(s, d) t = Mul(q, d) y = Reshape(x, t) }"
     ),
     "an image of known blocks": model(
-        [node("Col2Im", ["x", "s", "b"], ["y"])],
-        [given("x", FLOAT, ["n", 12, "l"]), given("s", INT, [2])],
-        [("y", FLOAT)],
-        [("b", np.array([2, 2]))],
+        "(float[n, 12, l] x, int64[2] s) => (y) <int64[2] b = {2, 2}> { y = Col2Im(x, s, b) }"
     ),
     "places in what is made": model(
-        [node("ConstantOfShape", ["s"], ["o"]), node("Gather", ["o", "k"], ["y"])],
-        [given("s", INT, [2]), given("k", INT, ["n"])],
-        [("y", FLOAT)],
+        "(int64[2] s, int64[n] k) => (y) { o = ConstantOfShape(s) y = Gather(o, k) }"
     ),
     "places in what computed sizes make": model(
-        [
-            node("Concat", ["count", "three"], ["s"], axis=0),
-            node("ConstantOfShape", ["s"], ["z"]),
-            node("Unsqueeze", ["segment", "one"], ["i"]),
-            node("Shape", ["x"], ["xs"]),
-            node("Expand", ["i", "xs"], ["full"]),
-            node("ScatterElements", ["z", "full", "x"], ["y"], axis=0, reduction="add"),
-        ],
-        [given("x", FLOAT, ["n", 3]), given("segment", INT, ["n"]), given("count", INT, [1])],
-        [("y", FLOAT)],
-        [("three", np.array([3])), ("one", np.array([1]))],
+        "(float[n, 3] x, int64[n] segment, int64[1] count) => (y) <int64[1] three = {3}, int64[1] one = {1}> "
+        "{ s = Concat<axis = 0>(count, three) z = ConstantOfShape(s) i = Unsqueeze(segment, one) xs = Shape(x) "
+        'full = Expand(i, xs) y = ScatterElements<axis = 0, reduction = "add">(z, full, x) }'
     ),
     "offsets": model(
-        [
-            node("Slice", ["cu", "one", "big"], ["hi"]),
-            node("Slice", ["cu", "zero", "minus1"], ["lo"]),
-            node("Sub", ["hi", "lo"], ["d"]),
-            node("SplitToSequence", ["x", "d"], ["parts"], axis=0),
-            node("SequenceAt", ["parts", "first"], ["y"]),
-        ],
-        [given("x", FLOAT, ["total", 4]), given("cu", INT, ["ends"])],
-        [("y", FLOAT)],
-        [
-            ("one", np.array([1])),
-            ("zero", np.array([0])),
-            ("minus1", np.array([-1])),
-            ("big", np.array([2**31])),
-            ("first", np.array(0)),
-        ],
+        "(float[total, 4] x, int64[ends] cu) => (y) "
+        "<int64[1] one = {1}, int64[1] zero = {0}, int64[1] minus1 = {-1}, "
+        "int64[1] big = {2147483648}, int64 first = {0}> "
+        "{ hi = Slice(cu, one, big) lo = Slice(cu, zero, minus1) d = Sub(hi, lo) "
+        "parts = SplitToSequence<axis = 0>(x, d) y = SequenceAt(parts, first) }"
     ),
     "one scale for two axes": model(
-        [
-            node("Concat", ["ones", "scale", "scale"], ["s"], axis=0),
-            node("Resize", ["x", "", "s"], ["r"], mode="nearest"),
-            node("Conv", ["r", "w"], ["y"], kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[2, 2]),
-        ],
-        [X4, given("scale", FLOAT, [1])],
-        [("y", FLOAT)],
-        [("ones", np.ones(2, np.float32)), ("w", np.ones((8, 3, 3, 3), np.float32))],
+        "(float[n, 3, h, w] x, float[1] scale) => (y) <float[2] ones = {1, 1}> "
+        '{ s = Concat<axis = 0>(ones, scale, scale) r = Resize<mode = "nearest">(x, , s) '
+        "y = Conv<kernel_shape = [3, 3], pads = [1, 1, 1, 1], strides = [2, 2]>(r, w) }",
+        w=[8, 3, 3, 3],
     ),
     "a ratio of sizes": model(
-        [
-            node("Shape", ["x"], ["hw"], start=2),
-            node("Cast", ["hw"], ["hwf"], to=1),
-            node("Cast", ["target"], ["tf"], to=1),
-            node("Div", ["tf", "hwf"], ["ratios"]),
-            node("ReduceMin", ["ratios"], ["ratio"]),
-            node("Mul", ["hwf", "ratio"], ["nf"]),
-            node("Cast", ["nf"], ["n2"], to=7),
-            node("Concat", ["nc", "n2"], ["sizes"], axis=0),
-            node("Resize", ["x", "", "", "sizes"], ["y"], mode="linear"),
-        ],
-        [given("x", FLOAT, [1, 3, "h", "w"]), given("target", INT, [2])],
-        [("y", FLOAT)],
-        [("nc", np.array([1, 3]))],
+        "(float[1, 3, h, w] x, int64[2] target) => (y) <int64[2] nc = {1, 3}> { hw = Shape<start = 2>(x) "
+        "hwf = Cast<to = 1>(hw) tf = Cast<to = 1>(target) ratios = Div(tf, hwf) ratio = ReduceMin(ratios) "
+        "nf = Mul(hwf, ratio) n2 = Cast<to = 7>(nf) sizes = Concat<axis = 0>(nc, n2) "
+        'y = Resize<mode = "linear">(x, , , sizes) }'
     ),
     "where rows begin in a whole": model(
-        [
-            node("Slice", ["splits", "k0", "last"], ["from"]),
-            node("Slice", ["splits", "k1", "end"], ["to"]),
-            node("Sub", ["to", "from"], ["lengths"]),
-            node("ReduceMax", ["lengths"], ["most"], keepdims=0),
-            node("Range", ["zero", "most", "one"], ["steps"]),
-            node("Unsqueeze", ["lengths", "k1"], ["column"]),
-            node("Less", ["steps", "column"], ["valid"]),
-            node("Unsqueeze", ["from", "k1"], ["first"]),
-            node("Add", ["first", "steps"], ["at"]),
-            node("Where", ["valid", "at", "zero"], ["rows"]),
-            node("Gather", ["x", "rows"], ["y"]),
-        ],
-        [X, given("splits", INT, ["parts"])],
-        [("y", FLOAT)],
-        [("k0", [0]), ("k1", [1]), ("last", [-1]), ("end", [2**31 - 1]), ("zero", 0), ("one", 1)],
+        "(float[n, c] x, int64[parts] splits) => (y) "
+        "<int64[1] k0 = {0}, int64[1] k1 = {1}, int64[1] last = {-1}, int64[1] end = {2147483647}, "
+        "int64 zero = {0}, int64 one = {1}> "
+        "{ from = Slice(splits, k0, last) to = Slice(splits, k1, end) lengths = Sub(to, from) "
+        "most = ReduceMax<keepdims = 0>(lengths) steps = Range(zero, most, one) column = Unsqueeze(lengths, k1) "
+        "valid = Less(steps, column) first = Unsqueeze(from, k1) at = Add(first, steps) "
+        "rows = Where(valid, at, zero) y = Gather(x, rows) }"
     ),
-    "a ratio": model(
-        [node("Dropout", ["x", "r", "t"], ["y"])],
-        [X, given("r", FLOAT, []), given("t", 9, [])],
-        [("y", FLOAT)],
-    ),
+    "a ratio": model("(float[n, c] x, float r, bool t) => (y) { y = Dropout(x, r, t) }"),
 }
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_numbers_that_decide_sizes_run(name: str) -> None:
     runs = session(MODELS[name])
-    for feed in ss.generate_inputs(MODELS[name], count=20 if EVERYTHING else 8):
+    for feed in ss.generate_inputs(MODELS[name], count=20 if EVERYTHING else 4):
         runs.run(None, feed)
 
 
@@ -395,12 +186,7 @@ def test_numbers_differ(name: str) -> None:
 
 
 def test_sizes_that_no_numbers_suit_are_none() -> None:
-    thirds = model(
-        [node("Reshape", ["x", "t"], ["r"]), node("MatMul", ["r", "w"], ["y"])],
-        [given("x", FLOAT, ["n", 5]), given("t", INT, [2])],
-        [("y", FLOAT)],
-        [("w", np.ones((3, 3), np.float32))],
-    )
+    thirds = model("(float[n, 5] x, int64[2] t) => (y) { r = Reshape(x, t) y = MatMul(r, w) }", w=[3, 3])
     runs = session(thirds)
     for feed in ss.generate_inputs(thirds, count=12):
         runs.run(None, feed)
@@ -411,35 +197,23 @@ def test_sizes_that_no_numbers_suit_are_none() -> None:
 def test_sizes_and_numbers_that_hang_together_are_found_together() -> None:
     """Few pairs of sizes suit any number of repeats: those drawn are moved to some that do, and numbers are not always 1."""
     repeated = model(
-        [
-            node("Concat", ["beams", "one"], ["r"], axis=0),
-            node("Tile", ["x", "r"], ["t"]),
-            node("Add", ["t", "y"], ["z"]),
-        ],
-        [given("x", FLOAT, ["batch", 4]), given("y", FLOAT, ["rows", 4]), given("beams", INT, [1])],
-        [("z", FLOAT)],
-        [("one", np.array([1]))],
+        "(float[batch, 4] x, float[rows, 4] y, int64[1] beams) => (z) <int64[1] one = {1}>"
+        " { r = Concat<axis = 0>(beams, one) t = Tile(x, r) z = Add(t, y) }"
     )
     runs = session(repeated)
-    feeds = ss.generate_inputs(repeated, count=20)
+    feeds = ss.generate_inputs(repeated, count=10)
     for feed in feeds:
         runs.run(None, feed)
     assert len({int(feed["beams"][0]) for feed in feeds}) > 2
-    assert all(feed["y"].shape == (12, 4) for feed in ss.generate_inputs(repeated, 10, bind={"rows": 12}))
+    assert all(feed["y"].shape == (12, 4) for feed in ss.generate_inputs(repeated, 4, bind={"rows": 12}))
 
 
 def test_what_only_gives_its_shape_decides_nothing() -> None:
     """Tokens whose shape is the target of an Expand are drawn as indices, not tried."""
     tokens = model(
-        [
-            node("Shape", ["ids"], ["s"]),
-            node("Expand", ["zero", "s"], ["types"]),
-            node("Add", ["ids", "types"], ["i"]),
-            node("Gather", ["table", "i"], ["y"]),
-        ],
-        [given("ids", INT, ["batch", "seq"])],
-        [("y", FLOAT)],
-        [("zero", np.array([[0]])), ("table", np.ones((9, 2), np.float32))],
+        "(int64[batch, seq] ids) => (y) <int64[1, 1] zero = {0}>"
+        " { s = Shape(ids) types = Expand(zero, s) i = Add(ids, types) y = Gather(table, i) }",
+        table=[9, 2],
     )
     assert deciding_inputs(ss.analyze(tokens)) == []
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from random import Random
@@ -16,8 +17,8 @@ from onnx import TensorProto, helper
 
 import shapesolve as ss
 from shapesolve.cli import app
-from shapesolve.deploy.guard import outputs_of, program_of
-from shapesolve.deploy.guard_graph import put_in_front
+from shapesolve.deploy.guards.graph import put_in_front
+from shapesolve.deploy.guards.guard import outputs_of, program_of
 from shapesolve.expr import (
     Cond,
     Dim,
@@ -38,7 +39,7 @@ from shapesolve.expr.closures import Compiler
 from shapesolve.expr.code import unless_undefined
 from shapesolve.solve.program import Check, Program
 
-from ..building import session
+from ..building import EVERYTHING, session
 from . import guard_runs
 from .guard_runs import answers_of, compiler_of, drawn_shapes
 
@@ -238,26 +239,30 @@ g (float[n, m, 6] x, float[k] w, int64 count) => (y, z, s, c)
     flat = Reshape (count, one)
     c = ConstantOfShape (flat)
 }"""
-MODELS = [
-    "unet_interp__dynamo", "gpt2_past__ts", "vit_interp__ts", "stft_op_logmel", "loop_scan_outputs",
-    "yolo_nms_postprocess", "skl_gbdt",
-]  # fmt: skip
+MODELS = ["gpt2_past__ts", "vit_interp__ts", "stft_op_logmel", "yolo_nms_postprocess"]
+if EVERYTHING:
+    MODELS += ["unet_interp__dynamo", "loop_scan_outputs", "skl_gbdt"]
+
+
+@cache
+def analyses() -> list[ss.Analysis]:
+    """Of all models whose outputs are asked for; of the last one no accepted sizes are found soon."""
+    files = [ROOT / f"tests/models/{name}/model.onnx" for name in MODELS]
+    return [ss.analyze(m) for m in (*files, UNET, onnx.parser.parse_model(QUOTIENT), hostile())]
 
 
 @pytest.mark.parametrize("language", ["python", "cpp", "js"])
 def test_shapes_of_outputs_are_those_that_the_model_makes(language: str, tmp_path: Path) -> None:
     if language != "python" and compiler_of(language) is None:
         pytest.skip(f"there is nothing on this machine that compiles or runs {language}")
-    analyses = [ss.analyze(ROOT / f"tests/models/{name}/model.onnx") for name in MODELS]
-    analyses += [ss.analyze(UNET), ss.analyze(onnx.parser.parse_model(QUOTIENT)), ss.analyze(hostile())]
-    programs = [(program_of(a), outputs_of(a)) for a in analyses]
+    programs = [(program_of(a), outputs_of(a)) for a in analyses()]
     asked = [
-        drawn_shapes(a, Random(4), 60, None if k < 9 else dict.fromkeys(a.symbols, 3))
-        for k, a in enumerate(analyses)
+        drawn_shapes(a, Random(4), 40, None if a is not analyses()[-1] else dict.fromkeys(a.symbols, 3))
+        for a in analyses()
     ]
     found = guard_runs.outputs_of(language, programs, asked, tmp_path)
     accepted = 0
-    for a, shapes, answers in zip(analyses, asked, found, strict=True):
+    for a, shapes, answers in zip(analyses(), asked, found, strict=True):
         names = {name for name, _ in a.model.graph.outputs}
         for given, answer in zip(shapes, answers, strict=True):
             if a.check_inputs(given):
@@ -274,7 +279,7 @@ def test_shapes_of_outputs_are_those_that_the_model_makes(language: str, tmp_pat
                 if (shape := a.shapes.get(n)) and all(d.free <= a.symbols.keys() for d in shape)
             }
             assert named <= known.keys() <= names
-    assert accepted > 100
+    assert accepted > 60
 
 
 def test_an_output_that_data_decides_is_left_out_and_named() -> None:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 from click.testing import CliRunner
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, numpy_helper
 
 import shapesolve as ss
 from shapesolve.cli import app
 
-from ..building import session
+from ..building import parsed, session
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = [ROOT / f"examples/{n}.onnx" for n in ("attention", "unet")]
@@ -42,110 +43,45 @@ def test_the_first_inputs_are_usual_and_no_others_are_empty() -> None:
     assert all(s["total_seq"] == s["past_seq"] + s["seq"] for s in decoder.sizes)
 
 
-def reader(
-    nodes: list[onnx.NodeProto], dtype: int, dims: list[object], *more: TensorProto
-) -> onnx.ModelProto:
-    graph = helper.make_graph(
-        nodes,
-        "g",
-        [
-            helper.make_tensor_value_info("i", dtype, dims),
-            helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", "m", 4]),
-        ],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
-        list(more),
-    )
-    return helper.make_model(
-        graph,
-        opset_imports=[helper.make_opsetid("", 18), helper.make_opsetid("com.microsoft", 1)],
-        ir_version=8,
-    )
+def reader(nodes: str, given: str = "int64[k] i", **stored: Any) -> onnx.ModelProto:
+    """A model that reads `i` in some way."""
+    model = parsed(f"g ({given}, float[n, m, 4] x) => (y) {{ {nodes} }}", 18, **stored)
+    model.opset_import.add(domain="com.microsoft", version=1)
+    return model
 
 
-def floats(name: str, *shape: int) -> TensorProto:
-    return numpy_helper.from_array(np.zeros(shape, np.float32), name)
-
-
-INT = TensorProto.INT64
 READERS = {
-    "rows of a dynamic axis": reader([helper.make_node("Gather", ["x", "i"], ["y"], axis=1)], INT, ["k"]),
-    "rows of a stored table": reader(
-        [helper.make_node("Gather", ["t", "i"], ["y"])], INT, ["k"], floats("t", 3, 2)
-    ),
+    "rows of a dynamic axis": reader("y = Gather<axis = 1>(x, i)"),
+    "rows of a stored table": reader("y = Gather(t, i)", t=[3, 2]),
     "after a cast and a reshape": reader(
-        [
-            helper.make_node("Cast", ["i"], ["c"], to=TensorProto.INT64),
-            helper.make_node("Unsqueeze", ["c", "one"], ["u"]),
-            helper.make_node("GatherElements", ["x", "u"], ["y"], axis=1),
-        ],
-        TensorProto.INT32,
-        ["n", "m"],
-        numpy_helper.from_array(np.array([2]), "one"),
+        "c = Cast<to = 7>(i) u = Unsqueeze(c, one) y = GatherElements<axis = 1>(x, u)",
+        "int32[n, m] i",
+        one=np.array([2]),
     ),
-    "a target shape": reader([helper.make_node("Expand", ["x", "i"], ["y"])], INT, [3]),
-    "a count": reader([helper.make_node("TopK", ["x", "i"], ["y", "z"], axis=-1)], INT, [1]),
-    "a shape of a new tensor": reader([helper.make_node("ConstantOfShape", ["i"], ["y"])], INT, [2]),
-    "places in several axes": reader([helper.make_node("GatherND", ["x", "i"], ["y"])], INT, ["k", 3]),
-    "places after a batch axis": reader(
-        [helper.make_node("GatherND", ["x", "i"], ["y"], batch_dims=1)], INT, ["n", "k", 2]
-    ),
-    "places that are set": reader(
-        [
-            helper.make_node("GatherND", ["x", "i"], ["u"]),
-            helper.make_node("ScatterND", ["x", "i", "u"], ["y"]),
-        ],
-        INT,
-        ["k", 2],
-    ),
+    "a target shape": reader("y = Expand(x, i)", "int64[3] i"),
+    "a count": reader("y, z = TopK<axis = -1>(x, i)", "int64[1] i"),
+    "a shape of a new tensor": reader("y = ConstantOfShape(i)", "int64[2] i"),
+    "places in several axes": reader("y = GatherND(x, i)", "int64[k, 3] i"),
+    "places after a batch axis": reader("y = GatherND<batch_dims = 1>(x, i)", "int64[n, k, 2] i"),
+    "places that are set": reader("u = GatherND(x, i) y = ScatterND(x, i, u)", "int64[k, 2] i"),
     "positions of tokens": reader(
-        [
-            helper.make_node("Unsqueeze", ["x", "one"], ["heads"]),
-            helper.make_node("RotaryEmbedding", ["heads", "i", "c", "c"], ["y"], domain="com.microsoft"),
-        ],
-        INT,
-        ["n", "m"],
-        numpy_helper.from_array(np.array([1]), "one"),
-        floats("c", 200, 2),
+        "heads = Unsqueeze(x, one) y = com.microsoft.RotaryEmbedding(heads, i, c, c)",
+        "int64[n, m] i",
+        one=np.array([1]),
+        c=[200, 2],
     ),
-    "an axis to sum": reader([helper.make_node("ReduceMax", ["x", "i"], ["y"])], INT, [1]),
+    "an axis to sum": reader("y = ReduceMax(x, i)", "int64[1] i"),
     "images of regions": reader(
-        [
-            helper.make_node("Unsqueeze", ["x", "one"], ["image"]),
-            helper.make_node("Shape", ["i"], ["count"]),
-            helper.make_node("Concat", ["count", "four"], ["size"], axis=0),
-            helper.make_node("Expand", ["box", "size"], ["boxes"]),
-            helper.make_node("RoiAlign", ["image", "boxes", "i"], ["y"]),
-        ],
-        INT,
-        ["k"],
-        numpy_helper.from_array(np.array([1]), "one"),
-        numpy_helper.from_array(np.array([4]), "four"),
-        floats("box", 1, 4),
+        "image = Unsqueeze(x, one) count = Shape(i) size = Concat<axis = 0>(count, four) boxes = Expand(box, size)"
+        " y = RoiAlign(image, boxes, i)",
+        one=np.array([1]),
+        four=np.array([4]),
+        box=[1, 4],
     ),
     "inside a branch": reader(
-        [
-            helper.make_node("Constant", [], ["yes"], value=numpy_helper.from_array(np.array(True))),
-            helper.make_node(
-                "If",
-                ["yes"],
-                ["y"],
-                then_branch=helper.make_graph(
-                    [helper.make_node("Gather", ["t", "i"], ["a"])],
-                    "then",
-                    [],
-                    [helper.make_tensor_value_info("a", TensorProto.FLOAT, None)],
-                ),
-                else_branch=helper.make_graph(
-                    [helper.make_node("Identity", ["t"], ["b"])],
-                    "else",
-                    [],
-                    [helper.make_tensor_value_info("b", TensorProto.FLOAT, None)],
-                ),
-            ),
-        ],
-        INT,
-        ["k"],
-        floats("t", 5, 2),
+        "yes = Constant<value = bool {1}>()"
+        " y = If(yes) <then_branch = t () => (a) { a = Gather(t, i) }, else_branch = e () => (b) { b = Identity(t) }>",
+        t=[5, 2],
     ),
 }
 
@@ -168,14 +104,8 @@ def test_indices_use_the_whole_range() -> None:
 
 def test_a_computed_index_lies_in_the_axis_of_its_column() -> None:
     """Each column of places has a greatest one of its own: what fits the second axis alone is not outside of it."""
-    nodes = [
-        helper.make_node("Add", ["i", "far"], ["j"]),
-        helper.make_node("GatherND", ["t", "j"], ["y"]),
-    ]
     for far, told in (([0, 8], False), ([80, 0], True)):
-        model = reader(
-            nodes, INT, ["k", 2], numpy_helper.from_array(np.array(far), "far"), floats("t", 2, 10)
-        )
+        model = reader("j = Add(i, far) y = GatherND(t, j)", "int64[k, 2] i", far=np.array(far), t=[2, 10])
         made = ss.generate_inputs(model, count=4, edge=False)
         assert any("out of range" in guess for guess in made.guesses) is told
         if not told:
@@ -233,39 +163,12 @@ def test_the_command(tmp_path: Path) -> None:
 
 def test_sizes_fit_the_branch_that_data_chooses() -> None:
     """Either branch may run, so that the contract asks for one of them; generated sizes fit both."""
-    then = helper.make_graph(
-        [helper.make_node("Gather", ["t", "at"], ["a"])],
-        "then",
-        [],
-        [helper.make_tensor_value_info("a", TensorProto.FLOAT, None)],
+    model = parsed(
+        "g (float[n] x, bool flag) => (y) <int64 zero = {0}, int64 one = {1}> {"
+        " s = Shape(x) n = Gather(s, zero) at = Sub(n, one)"
+        " y = If(flag) <then_branch = t () => (a) { a = Gather(t, at) }, else_branch = e () => (b) { b = Identity(t) }> }",
+        t=[4, 2],
     )
-    other = helper.make_graph(
-        [helper.make_node("Identity", ["t"], ["b"])],
-        "else",
-        [],
-        [helper.make_tensor_value_info("b", TensorProto.FLOAT, None)],
-    )
-    nodes = [
-        helper.make_node("Shape", ["x"], ["s"]),
-        helper.make_node("Gather", ["s", "zero"], ["n"]),
-        helper.make_node("Sub", ["n", "one"], ["at"]),
-        helper.make_node("If", ["flag"], ["y"], then_branch=then, else_branch=other),
-    ]
-    graph = helper.make_graph(
-        nodes,
-        "g",
-        [
-            helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n"]),
-            helper.make_tensor_value_info("flag", TensorProto.BOOL, []),
-        ],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
-        [
-            floats("t", 4, 2),
-            numpy_helper.from_array(np.array(0), "zero"),
-            numpy_helper.from_array(np.array(1), "one"),
-        ],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     runs = session(model)
     for feed in ss.generate_inputs(model, count=12, seed=5):
         runs.run(None, feed)
@@ -273,30 +176,14 @@ def test_sizes_fit_the_branch_that_data_chooses() -> None:
 
 def counted(table: int, offset: int) -> onnx.ModelProto:
     """Positions counted along a mask, as exporters of OPT, MPNet and M2M100 write them, in a table of so many rows."""
-    nodes = [
-        helper.make_node("CumSum", ["attention_mask", "one"], ["counted"]),
-        helper.make_node("Mul", ["counted", "attention_mask"], ["kept"]),
-        helper.make_node("Shape", ["x"], ["sizes"], start=0, end=2),
-        helper.make_node("Expand", ["offset", "sizes"], ["offsets"]),
-        helper.make_node("Add", ["kept", "offsets"], ["places"]),
-        helper.make_node("Gather", ["table", "places"], ["positions"]),
-        helper.make_node("Add", ["positions", "x"], ["y"]),
-    ]
-    graph = helper.make_graph(
-        nodes,
-        "g",
-        [
-            helper.make_tensor_value_info("attention_mask", INT, ["batch", "seq"]),
-            helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", "seq", 4]),
-        ],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
-        [
-            numpy_helper.from_array(np.array(1), "one"),
-            numpy_helper.from_array(np.array(offset), "offset"),
-            floats("table", table, 4),
-        ],
+    return parsed(
+        "g (int64[batch, seq] attention_mask, float[batch, seq, 4] x) => (y) <int64 one = {1}> {"
+        " counted = CumSum(attention_mask, one) kept = Mul(counted, attention_mask) sizes = Shape<start = 0, end = 2>(x)"
+        " offsets = Expand(offset, sizes) places = Add(kept, offsets) positions = Gather(table, places)"
+        " y = Add(positions, x) }",
+        offset=np.array(offset),
+        table=[table, 4],
     )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
 @pytest.mark.parametrize("domain", ["", "ai.onnx"])
@@ -315,8 +202,7 @@ def test_positions_that_the_model_counts_stay_within_their_table(domain: str) ->
 
 def test_as_many_as_are_asked_for() -> None:
     """Sizes come again where the model accepts fewer, and none are drawn where none are wanted."""
-    nodes = [helper.make_node("Reshape", ["i", "target"], ["y"], allowzero=1)]
-    model = reader(nodes, TensorProto.FLOAT, ["N"], numpy_helper.from_array(np.array([0]), "target"))
+    model = reader("y = Reshape<allowzero = 1>(i, target)", "float[N] i", target=np.array([0]))
     runs = session(model)
     for count in (0, 1, 5):
         made = ss.generate_inputs(model, count)
@@ -335,17 +221,11 @@ def test_an_index_that_is_always_outside_is_told() -> None:
 
 @pytest.mark.parametrize(("op_type", "gates"), [("LSTM", 4), ("RNN", 1)])
 def test_lengths_of_sequences_without_steps_are_zero(op_type: str, gates: int) -> None:
-    graph = helper.make_graph(
-        [helper.make_node(op_type, ["x", "w", "r", "", "lens"], ["y"], hidden_size=3)],
-        "g",
-        [
-            helper.make_tensor_value_info("x", TensorProto.FLOAT, ["seq", "batch", 2]),
-            helper.make_tensor_value_info("lens", TensorProto.INT32, ["batch"]),
-        ],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
-        [floats("w", 1, gates * 3, 2), floats("r", 1, gates * 3, 3)],
+    model = parsed(
+        f"g (float[seq, batch, 2] x, int32[batch] lens) => (y) {{ y = {op_type}<hidden_size = 3>(x, w, r, , lens) }}",
+        w=[1, gates * 3, 2],
+        r=[1, gates * 3, 3],
     )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     runs = session(model)
     made = ss.generate_inputs(model, count=16, seed=1, edge=True, bind={"batch": 2})
     for feed in made:
@@ -356,12 +236,7 @@ def test_lengths_of_sequences_without_steps_are_zero(op_type: str, gates: int) -
 
 
 def test_numbers_from_which_indices_are_computed_lead_into_the_table() -> None:
-    nodes = [
-        helper.make_node("Shape", ["x"], ["n"], start=0, end=1),
-        helper.make_node("Sub", ["n", "i"], ["at"]),
-        helper.make_node("Gather", ["x", "at"], ["y"]),
-    ]
-    model = reader(nodes, TensorProto.INT64, ["lags"])
+    model = reader("n = Shape<start = 0, end = 1>(x) at = Sub(n, i) y = Gather(x, at)", "int64[lags] i")
     made = ss.generate_inputs(model, count=20)
     runs = session(model)
     for feed in made:
@@ -372,22 +247,15 @@ def test_numbers_from_which_indices_are_computed_lead_into_the_table() -> None:
 
 def test_what_onnxruntime_divides_by_is_not_zero() -> None:
     """The size that a Reshape computes from others becomes a -1 when the model is optimized."""
-    nodes = [
-        helper.make_node("Abs", ["x"], ["a"]),
-        helper.make_node("Shape", ["a"], ["b"], start=0, end=1),
-        helper.make_node("Shape", ["a"], ["s"]),
-        *(helper.make_node("Gather", ["s", f"k{k}"], [f"s{k}"]) for k in range(3)),
-        helper.make_node("Mul", ["s1", "s2"], ["p"]),
-        *(helper.make_node("Unsqueeze", [n, "axis"], [f"{n}_"]) for n in ("s0", "p")),
-        helper.make_node("Concat", ["s0_", "p_", "one"], ["to"], axis=0),
-        helper.make_node("Reshape", ["a", "to"], ["r"]),
-        helper.make_node("Cast", ["i"], ["f"], to=TensorProto.FLOAT),
-        helper.make_node("ReduceSum", ["f"], ["t"], keepdims=0),
-        helper.make_node("Add", ["r", "t"], ["y"]),
-    ]
-    stored = [numpy_helper.from_array(np.array(k), f"k{k}") for k in range(3)]
-    stored += [numpy_helper.from_array(np.array([k]), n) for n, k in (("axis", 0), ("one", 1))]
-    model = reader(nodes, TensorProto.INT64, [3], *stored)
+    model = reader(
+        "a = Abs(x) b = Shape<start = 0, end = 1>(a) s = Shape(a) s0 = Gather(s, k0) s1 = Gather(s, k1) s2 = Gather(s, k2)"
+        " p = Mul(s1, s2) u = Unsqueeze(s0, axis) v = Unsqueeze(p, axis) to = Concat<axis = 0>(u, v, one) r = Reshape(a, to)"
+        " f = Cast<to = 1>(i) t = ReduceSum<keepdims = 0>(f) y = Add(r, t)",
+        "int64[3] i",
+        **{f"k{k}": np.array(k) for k in range(3)},
+        axis=np.array([0]),
+        one=np.array([1]),
+    )
     runs = session(model)
     with pytest.raises(Exception, match="size != 0"):
         runs.run(None, {"x": np.zeros((0, 2, 4), np.float32), "i": np.zeros(3, np.int64)})
@@ -398,11 +266,7 @@ def test_what_onnxruntime_divides_by_is_not_zero() -> None:
 
 
 def test_distinct_elements_are_read_as_the_elements_are() -> None:
-    nodes = [
-        helper.make_node("Unique", ["i"], ["u", "", "", "c"]),
-        helper.make_node("Gather", ["x", "u"], ["y"]),
-    ]
-    model = reader(nodes, TensorProto.INT64, ["k"])
+    model = reader("u, p, q, c = Unique(i) y = Gather(x, u)")
     runs = session(model)
     for feed in ss.generate_inputs(model, count=20):
         runs.run(None, feed)
@@ -411,25 +275,14 @@ def test_distinct_elements_are_read_as_the_elements_are() -> None:
 
 def test_sizes_of_0_are_left_out_where_floats_decide_what_becomes_of_them() -> None:
     """An image is scaled until its longer side is 64; of nothing, nothing can be made that is 1 high."""
-    graph = helper.make_graph(
-        [
-            helper.make_node("Shape", ["x"], ["hw"], start=2),
-            helper.make_node("Cast", ["hw"], ["f"], to=1),
-            helper.make_node("ReduceMax", ["f"], ["longest"]),
-            helper.make_node("Div", ["side", "longest"], ["ratio"]),
-            helper.make_node("Mul", ["f", "ratio"], ["g"]),
-            helper.make_node("Cast", ["g"], ["k"], to=7),
-            helper.make_node("Max", ["k", "one"], ["size"]),
-            helper.make_node("Shape", ["x"], ["nc"], end=2),
-            helper.make_node("Concat", ["nc", "size"], ["sizes"], axis=0),
-            helper.make_node("Resize", ["x", "", "", "sizes"], ["y"]),
-        ],
-        "g",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 3, "height", "width"])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
-        [numpy_helper.from_array(np.float32(64), "side"), numpy_helper.from_array(np.array(1), "one")],
+    model = parsed(
+        """g (float[n, 3, height, width] x) => (y) <float side = {64}, int64 one = {1}> {
+            hw = Shape<start = 2>(x) f = Cast<to = 1>(hw) longest = ReduceMax(f) ratio = Div(side, longest) g = Mul(f, ratio)
+            k = Cast<to = 7>(g) size = Max(k, one) nc = Shape<end = 2>(x) sizes = Concat<axis = 0>(nc, size)
+            y = Resize(x, , , sizes)
+        }""",
+        18,
     )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
     runs = session(model)
     with pytest.raises(Exception, match="Input dim is zero"):
         runs.run(None, {"x": np.zeros((1, 3, 0, 8), np.float32)})

@@ -18,10 +18,10 @@ from onnx import TensorProto, helper
 
 import shapesolve as ss
 from shapesolve.cli import app
-from shapesolve.deploy.profile_formats import TARGETS
-from shapesolve.deploy.profiles import Profile
+from shapesolve.deploy.profiles.formats import TARGETS
+from shapesolve.deploy.profiles.profiles import Profile
 from shapesolve.deploy.sizes import Sizes
-from tests.building import bundled_files, corpus_files
+from tests.building import bundled_files, corpus_files, parsed
 
 from .profile_runs import run_at, within
 from .test_inputs import session
@@ -57,18 +57,8 @@ def test_corners_and_sizes_between_run(path: Path, opt: dict[str, int], high: di
 
 def pairs(condition: str) -> ss.Analysis:
     """Two free sizes that keep a condition, and an input of fixed shape."""
-    graph = helper.make_graph(
-        [helper.make_node("Relu", [n], [f"y {n}"]) for n in ("a", "b", "fixed")],
-        "g",
-        [
-            helper.make_tensor_value_info("a", TensorProto.FLOAT, ["m", 3]),
-            helper.make_tensor_value_info("b", TensorProto.FLOAT, ["n"]),
-            helper.make_tensor_value_info("fixed", TensorProto.FLOAT, [2]),
-        ],
-        [helper.make_tensor_value_info(f"y {n}", TensorProto.FLOAT, None) for n in ("a", "b", "fixed")],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-    return ss.analyze(model, assume=[condition])
+    text = "g (float[m, 3] a, float[n] b, float[2] fixed) => (x, y, z) { x = Relu(a) y = Relu(b) z = Relu(fixed) }"
+    return ss.analyze(parsed(text), assume=[condition])
 
 
 @pytest.mark.parametrize(
@@ -106,11 +96,7 @@ def test_ranges_that_are_not_accepted_together_are_split(condition: str, accepts
 
 def test_what_nobody_asked_to_be_empty_is_not() -> None:
     """Nearer to 1 is 0, at which nothing is computed: as a corner of a range, and as the nearest size."""
-    nine = [helper.make_node("Reshape", ["x", "to"], ["y"])]
-    to = helper.make_tensor("to", TensorProto.INT64, [2], [9, -1])
-    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["seq", "batch"])
-    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
-    a = ss.analyze(helper.make_model(helper.make_graph(nine, "g", [x], [y], [to])))
+    a = ss.analyze(parsed("g (float[seq, batch] x) => (y) <int64[2] to = {9, -1}> { y = Reshape(x, to) }"))
     (found,) = ss.profile(a, {"batch": 1})
     assert (found.min, found.opt) == ({"seq": 9, "batch": 1},) * 2
     (found,) = ss.profile(a, {"batch": 1}, min={"seq": 0})
@@ -125,7 +111,8 @@ def test_a_corner_that_is_refused_is_named_with_its_term() -> None:
     for corner, sizes in (("opt", {"height": 63}), ("min", {"width": 7}), ("max", {"height": 130})):
         given: dict[str, dict[str, int]] = {"opt": {"height": 64, "width": 64}, corner: sizes}
         with pytest.raises(
-            ss.NoProfile, match=rf"{corner} .*{next(iter(sizes))} % 8 == 0, needed by /up"
+            ss.NoProfile,
+            match=rf"{corner} .*{next(iter(sizes))} must be a multiple of 8, got .* needed by /up",
         ) as refused:
             ss.profile(a, **given)  # type: ignore[arg-type]
         assert refused.value.corner == corner

@@ -1,7 +1,7 @@
 """Bounds hold always, and are tight on the forms that operators make."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from shapesolve.expr import Dim, parse_dim
@@ -38,7 +38,6 @@ def test_bounds_of_forms(text, expected):
     assert (dim.lo, dim.hi) == expected
 
 
-@settings(max_examples=100)
 @given(trees, bindings, st.data())
 def test_known_intervals_give_sound_bounds(tree, case, data):
     dim = build(tree)

@@ -3,7 +3,7 @@
 import pytest
 import sympy
 import z3
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 
 from shapesolve.expr import (
     Dim,
@@ -106,7 +106,6 @@ def test_sympy_that_is_not_an_integer_expression(text):
         from_sympy(sympy.sympify(text))
 
 
-@settings(max_examples=60)
 @given(small_trees, bindings)
 def test_sympy_has_the_same_value(tree, case):
     dim = build(tree)
@@ -116,7 +115,6 @@ def test_sympy_has_the_same_value(tree, case):
     assert to_sympy(dim).subs(names, simultaneous=True) == expected
 
 
-@settings(max_examples=40)
 @given(small_trees, bindings)
 def test_sympy_round_trip_has_the_same_value(tree, case):
     dim = build(tree)
@@ -139,7 +137,6 @@ def fixed(scope, case):
 
 
 @pytest.mark.parametrize("native", [False, True])
-@settings(max_examples=120)
 @given(trees, bindings)
 def test_terms_have_the_same_value(native, tree, case):
     dim = build(tree)
@@ -159,7 +156,6 @@ def test_terms_have_the_same_value(native, tree, case):
 
 
 @pytest.mark.parametrize("native", [False, True])
-@settings(max_examples=100)
 @given(condition_trees, bindings)
 def test_formulas_have_the_same_truth(native, tree, case):
     cond = build(tree)

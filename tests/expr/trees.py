@@ -1,13 +1,16 @@
-"""Raw expression trees: built into dims by the library, evaluated here by nothing but Python's integers.
+"""Raw expression trees: drawn here, built or written for the library, evaluated by nothing but Python's integers.
 
-A tree is an int, a symbol's name, or ``(operator, *trees)``. Names in `SIZES` are sizes (>= 0), those in
-`INTEGERS` may be negative.
+A tree is an int, a name, or ``(operator, *trees)``. Names in `SIZES` are sizes (>= 0), those in `INTEGERS` may be negative.
 """
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from functools import reduce
+from functools import cache, reduce
+from itertools import product
+from random import Random
 from typing import Any
 
 from hypothesis import assume
@@ -39,38 +42,60 @@ from shapesolve.expr import (
 SIZES = ("H", "M", "N")
 INTEGERS = ("v", "w")
 SYMBOLS = {**{n: symbol(n) for n in SIZES}, **{n: symbol(n, None) for n in INTEGERS}}
+#: every size from 0 to here is a point
+HIGHEST = 6
 
 Tree = Any
+Sizes = Mapping[str, int]
 
 
 class Undefined(ArithmeticError):
     """The tree has no value at these sizes."""
 
 
-_BUILD = {
-    "+": lambda a, b: a + b,
-    "-": lambda a, b: a - b,
-    "*": lambda a, b: a * b,
-    "//": lambda a, b: a // b,
-    "%": lambda a, b: a % b,
-    "trunc": trunc_div,
-    "ceil": ceil_div,
-    "max": maximum,
-    "min": minimum,
-    "abs": absolute,
-    "sign": sign,
-    "broadcast": broadcast,
-    "ite": ite,
-    "==": eq,
-    "!=": ne,
-    ">=": ge,
-    "<=": le,
-    ">": gt,
-    "<": lt,
-    "divides": divides,
-    "and": lambda *c: all_of(c),
-    "or": lambda *c: any_of(c),
-    "not": lambda c: ~c,
+def _unless_zero(divided: Callable[[int, int], Any]) -> Callable[[int, int], Any]:
+    def value(a: int, b: int) -> Any:
+        if b == 0:
+            raise Undefined
+        return divided(a, b)
+
+    return value
+
+
+def _together(*sizes: int) -> int:
+    found = set(sizes) - {1}
+    if len(found) > 1:
+        raise Undefined  # these do not broadcast
+    return found.pop() if found else 1
+
+
+#: operator -> how the library builds it, how a user writes it, and what it means
+_OPERATORS: dict[str, tuple[Callable[..., Any], str, Callable[..., Any]]] = {
+    "+": (operator.add, "({} + {})", operator.add),
+    "-": (operator.sub, "({} - {})", operator.sub),
+    "*": (operator.mul, "({} * {})", operator.mul),
+    "//": (operator.floordiv, "({} // {})", _unless_zero(operator.floordiv)),
+    "%": (operator.mod, "({} % {})", _unless_zero(operator.mod)),
+    "trunc": (trunc_div, "", _unless_zero(lambda a, b: int(Fraction(a, b)))),
+    "ceil": (ceil_div, "ceil(({}) / {})", _unless_zero(lambda a, b: -(-a // b))),
+    "max": (maximum, "max({}, {})", max),
+    "min": (minimum, "min({}, {})", min),
+    "abs": (absolute, "abs({})", abs),
+    "sign": (sign, "sign({})", lambda a: (a > 0) - (a < 0)),
+    "square": (lambda a: a * a, "({})**2", lambda a: a * a),
+    "broadcast": (broadcast, "broadcast({}, {})", _together),
+    "ite": (ite, "", lambda c, a, b: a if c else b),
+    "if": (ite, "({1} if {0} else {2})", lambda c, a, b: a if c else b),
+    "==": (eq, "{} == {}", operator.eq),
+    "!=": (ne, "{} != {}", operator.ne),
+    ">=": (ge, "{} >= {}", operator.ge),
+    "<=": (le, "{} <= {}", operator.le),
+    ">": (gt, "{} > {}", operator.gt),
+    "<": (lt, "{} < {}", operator.lt),
+    "divides": (divides, "divides({}, {})", lambda k, a: _unless_zero(operator.mod)(a, k) == 0),
+    "and": (lambda *c: all_of(c), "({} and {})", lambda *c: all(c)),
+    "or": (lambda *c: any_of(c), "({} or {})", lambda *c: any(c)),
+    "not": (lambda c: ~c, "(not ({}))", operator.not_),
 }
 
 
@@ -81,56 +106,59 @@ def build(tree: Tree) -> Any:
     if isinstance(tree, str):
         return SYMBOLS[tree]
     try:
-        result = _BUILD[tree[0]](*map(build, tree[1:]))
+        result = _OPERATORS[tree[0]][0](*map(build, tree[1:]))
     except (ZeroDivisionError, DimTooLarge):
         assume(False)
     assume(result.size < 2000)
     return result
 
 
-def value(tree: Tree, bindings: dict[str, int]) -> Any:
-    """What the tree means, by definition of the operators."""
+def text(tree: Tree) -> str:
+    """How a user would write it."""
     if isinstance(tree, int):
-        return tree
+        return str(tree) if tree >= 0 else f"({tree})"
+    return tree if isinstance(tree, str) else _OPERATORS[tree[0]][1].format(*map(text, tree[1:]))
+
+
+def meaning(tree: Tree) -> Callable[[Sizes], Any]:
+    """What the tree is as a function of the sizes, by definition of the operators. Of ``ite``, only one side needs a value."""
+    if isinstance(tree, int):
+        return lambda _: tree
     if isinstance(tree, str):
-        return bindings[tree]
-    op, args = tree[0], tree[1:]
-    if op == "ite":
-        return value(args[1 if value(args[0], bindings) else 2], bindings)
-    x = [value(a, bindings) for a in args]
-    if 0 in {"//": x[1:], "%": x[1:], "trunc": x[1:], "ceil": x[1:], "divides": x[:1]}.get(op, ()):
-        raise Undefined
-    if op == "broadcast":
-        sizes = set(x) - {1}
-        if len(sizes) > 1:
-            raise Undefined  # these do not broadcast
-        return sizes.pop() if sizes else 1
-    return _VALUE[op](*x)
+        return operator.itemgetter(tree)
+    value, parts = _OPERATORS[tree[0]][2], [meaning(part) for part in tree[1:]]
+    if tree[0] == "ite":
+        test, chosen, other = parts
+        return lambda at: chosen(at) if test(at) else other(at)
+    if len(parts) == 2:
+        left, right = parts
+        return lambda at: value(left(at), right(at))
+    return lambda at: value(*[part(at) for part in parts])
 
 
-_VALUE = {
-    "+": lambda a, b: a + b,
-    "-": lambda a, b: a - b,
-    "*": lambda a, b: a * b,
-    "//": lambda a, b: a // b,
-    "%": lambda a, b: a % b,
-    "trunc": lambda a, b: int(Fraction(a, b)),
-    "ceil": lambda a, b: -(-a // b),
-    "max": max,
-    "min": min,
-    "abs": abs,
-    "sign": lambda a: (a > 0) - (a < 0),
-    "==": lambda a, b: a == b,
-    "!=": lambda a, b: a != b,
-    ">=": lambda a, b: a >= b,
-    "<=": lambda a, b: a <= b,
-    ">": lambda a, b: a > b,
-    "<": lambda a, b: a < b,
-    "divides": lambda k, a: a % k == 0,
-    "and": lambda *c: all(c),
-    "or": lambda *c: any(c),
-    "not": lambda c: not c,
-}
+def value(tree: Tree, sizes: Sizes) -> Any:
+    """The number or truth at these sizes, or `Undefined`."""
+    return meaning(tree)(sizes)
+
+
+def names(tree: Tree) -> set[str]:
+    """The sizes that it speaks of."""
+    if isinstance(tree, (int, str)):
+        return {tree} if isinstance(tree, str) else set()
+    return set().union(*map(names, tree[1:]))
+
+
+def composed(tree: Tree, name: str, inside: Tree) -> Tree:
+    """The tree with another in the place of a size."""
+    if isinstance(tree, (int, str)):
+        return inside if tree == name else tree
+    return (tree[0], *(composed(part, name, inside) for part in tree[1:]))
+
+
+@cache
+def points(symbols: tuple[str, ...]) -> list[dict[str, int]]:
+    """All small sizes."""
+    return [dict(zip(symbols, at, strict=True)) for at in product(range(HIGHEST + 1), repeat=len(symbols))]
 
 
 def agrees(tree: Tree, bindings: dict[str, int]) -> None:
@@ -147,61 +175,75 @@ def agrees(tree: Tree, bindings: dict[str, int]) -> None:
         assert hi is None or hi >= expected, f"{tree}: upper bound {hi}"
 
 
-# ---------------------------------------------------------------------- strategies
+# ---------------------------------------------------------------------- drawn
+
+#: kinds of parts as often as they are drawn; ``k`` is a number that is not 0
+BUILT = (
+    "+", "-", "*", "//", "%", "max", "min", "trunc", "broadcast", "//k", "%k", "ceilk", "abs", "sign", "ite",
+)  # fmt: skip
+#: what has a text that is read back, as people write it
+WRITTEN = (
+    *["leaf"] * 20, *["+"] * 14, *["-"] * 14, *["*"] * 7, *["//k", "%k"] * 8, *["//", "%"] * 2, *["max", "min"] * 8,
+    *["abs", "square", "ceilk"] * 2, *["if"] * 4,
+)  # fmt: skip
+_PARTS = {
+    **dict.fromkeys(("ite", "if"), ("test", "tree", "tree")),
+    **dict.fromkeys(("abs", "sign", "square"), ("tree",)),
+}
+_NUMBERS = (0, 1, 1, 2, 2, 3, 4, 5, -1, 7)
+_DIVISORS = (1, 2, 2, 3, 4, 5, 8, 16, 32, -1, -3)
+_RELATIONS = ("==", "==", "!=", ">=", "<=", "<", ">")
+
+
+def drawn(random: Random, symbols: Sequence[str], depth: int, kinds: Sequence[str] = WRITTEN) -> Tree:
+    """An expression; its parts are less deep."""
+    kind = random.choice(kinds) if depth > 0 else "leaf"
+    if kind == "leaf":
+        return random.choice(symbols) if random.random() < 0.65 else random.choice(_NUMBERS)
+    if kind.endswith("k"):
+        return (kind[:-1], drawn(random, symbols, depth - 1, kinds), random.choice(_DIVISORS))
+    parts = _PARTS.get(kind, ("tree", "tree"))
+    return (
+        kind,
+        *(
+            drawn_test(random, symbols, 0, depth - 1, kinds)
+            if part == "test"
+            else drawn(random, symbols, depth - 1, kinds)
+            for part in parts
+        ),
+    )
+
+
+def drawn_test(
+    random: Random, symbols: Sequence[str], depth: int, inner: int = 2, kinds: Sequence[str] = WRITTEN
+) -> Tree:
+    """A condition; its sides are `inner` deep."""
+    if depth > 0 and random.random() < 0.4:
+        way = random.choice(("and", "or", "not"))
+        count = 1 if way == "not" else 2
+        return (way, *(drawn_test(random, symbols, depth - 1, inner, kinds) for _ in range(count)))
+    left = drawn(random, symbols, inner, kinds)
+    if random.random() < 0.25:
+        return ("==", ("%", left, random.choice((2, 3, 4))), random.choice((0, 0, 1)))
+    right = drawn(random, symbols, inner, kinds) if random.random() < 0.6 else random.choice(_NUMBERS)
+    return (random.choice(_RELATIONS), left, right)
+
+
+_randoms = st.randoms(use_true_random=False)
+_NAMES = (*SIZES, *INTEGERS)
 
 bindings = st.fixed_dictionaries(
     {**{n: st.integers(0, 40) for n in SIZES}, **{n: st.integers(-12, 12) for n in INTEGERS}}
 )
-names = st.sampled_from((*SIZES, *INTEGERS))
+leaf_names = st.sampled_from(_NAMES)
 numbers = st.one_of(st.integers(-4, 9), st.sampled_from((16, 32, -32, 64)))
 nonzero = st.one_of(st.integers(1, 9), st.integers(-4, -1), st.sampled_from((16, 32, -32, 64)))
-leaves = st.one_of(names, names, numbers)
-
-_SHAPES = {
-    "leaf": (),
-    **dict.fromkeys(("+", "-", "*", "//", "%", "max", "min", "trunc", "broadcast"), ("tree", "tree")),
-    **{f"{op} k": ("tree", "nonzero") for op in ("//", "%", "ceil")},
-    "abs": ("tree",),
-    "sign": ("tree",),
-    "ite": ("condition", "tree", "tree"),
-}
-_KINDS = st.sampled_from(sorted(_SHAPES))
-_INNER = st.sampled_from(sorted(set(_SHAPES) - {"leaf"}))
-_RELATIONS = st.sampled_from(("==", "!=", ">=", "<=", ">", "<", "divides"))
-_JOINTS = st.sampled_from(("relation", "relation", "and", "or", "not"))
-
-
-@st.composite
-def _trees(draw, depth, kinds=_INNER):
-    kind = draw(kinds) if depth else "leaf"
-    if kind == "leaf":
-        return draw(leaves)
-    args = []
-    for role in _SHAPES[kind]:
-        if role == "nonzero":
-            args.append(draw(nonzero))
-        elif role == "tree":
-            args.append(draw(_trees(depth - 1, _KINDS)))
-        else:
-            args.append(draw(_conditions(depth - 1, 1)))
-    return (kind.removesuffix(" k"), *args)
-
-
-@st.composite
-def _conditions(draw, depth, joints):
-    joint = draw(_JOINTS) if joints else "relation"
-    if joint == "relation":
-        op = draw(_RELATIONS)
-        first = draw(nonzero) if op == "divides" else draw(_trees(depth, _KINDS))
-        return (op, first, draw(_trees(depth, _KINDS)))
-    return (joint, *(draw(_conditions(depth, joints - 1)) for _ in range(1 if joint == "not" else 2)))
-
-
-trees = st.integers(1, 4).flatmap(_trees)
-small_trees = _trees(2, _KINDS)
-condition_trees = _conditions(2, 2)
+leaves = st.one_of(leaf_names, leaf_names, numbers)
+trees = st.builds(lambda random, depth: drawn(random, _NAMES, depth, BUILT), _randoms, st.integers(1, 4))
+small_trees = _randoms.map(lambda random: drawn(random, _NAMES, 2, ("leaf", *BUILT)))
+condition_trees = _randoms.map(lambda random: drawn_test(random, _NAMES, 2, 2, ("leaf", *BUILT)))
 linear = st.builds(
     lambda parts, c: reduce(lambda a, b: ("+", a, b), parts, c),
-    st.lists(st.tuples(st.just("*"), numbers, names), min_size=1, max_size=3),
+    st.lists(st.tuples(st.just("*"), numbers, leaf_names), min_size=1, max_size=3),
     numbers,
 )

@@ -33,10 +33,10 @@ class Lost(Exception):
         self.phase, self.cause = phase, cause
 
 
-def _limit_time() -> None:
+def _limit_time(seconds: int) -> None:
     used = resource.getrusage(resource.RUSAGE_SELF)
     hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
-    resource.setrlimit(resource.RLIMIT_CPU, (int(used.ru_utime + used.ru_stime) + SECONDS + 1, hard))
+    resource.setrlimit(resource.RLIMIT_CPU, (int(used.ru_utime + used.ru_stime) + seconds + 1, hard))
 
 
 def _limit_memory() -> None:
@@ -45,7 +45,7 @@ def _limit_memory() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + BYTES, resource.RLIM_INFINITY))
 
 
-def _serve(connection: Connection, work: Work) -> int:
+def _serve(connection: Connection, work: Work, seconds: int) -> int:
     """Answers one question after the other, until nobody asks any more; returns the exit code."""
     _limit_memory()
     while True:
@@ -66,10 +66,10 @@ def _serve(connection: Connection, work: Work) -> int:
                 connection.send(("error", traceback.format_exc()))
                 break
             connection.send(("phase", phase))
-            _limit_time()
+            _limit_time(seconds)
 
 
-def _keep_serving(connection: Connection, work: Work, warm: tuple[Any, ...]) -> None:
+def _keep_serving(connection: Connection, work: Work, warm: tuple[Any, ...], seconds: int) -> None:
     """Does the work once, so that all is imported, and serves in copies of this process: a new one after each loss."""
     os.setpgid(0, 0)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -81,7 +81,7 @@ def _keep_serving(connection: Connection, work: Work, warm: tuple[Any, ...]) -> 
         copy, code = os.fork(), 1
         if copy == 0:
             try:
-                code = _serve(connection, work)
+                code = _serve(connection, work, seconds)
             finally:
                 os._exit(code)
         code = os.waitstatus_to_exitcode(os.waitpid(copy, 0)[1])
@@ -94,8 +94,8 @@ def _keep_serving(connection: Connection, work: Work, warm: tuple[Any, ...]) -> 
 class Worker:
     """A process that does one kind of work in a copy of itself, made anew after each loss."""
 
-    def __init__(self, work: Work, warm: tuple[Any, ...]) -> None:
-        self._work, self._warm = work, warm
+    def __init__(self, work: Work, warm: tuple[Any, ...], seconds: int = SECONDS) -> None:
+        self._work, self._warm, self._seconds = work, warm, seconds
         self._process: Any = None
         self._connection: Any = None
 
@@ -126,7 +126,7 @@ class Worker:
         context = multiprocessing.get_context("spawn")
         self._connection, theirs = context.Pipe()
         self._process = context.Process(
-            target=_keep_serving, args=(theirs, self._work, self._warm), daemon=True
+            target=_keep_serving, args=(theirs, self._work, self._warm, self._seconds), daemon=True
         )
         self._process.start()
         theirs.close()

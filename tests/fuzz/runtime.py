@@ -14,7 +14,8 @@ os.environ.setdefault("ALLOW_RELEASED_ONNX_OPSET_ONLY", "0")
 
 import onnxruntime as ort
 
-ort.set_default_logger_severity(4)
+from ..building import session
+
 ort.set_default_logger_verbosity(0)
 Array = np.ndarray[Any, Any]
 #: what a name holds at run time: an array, or a list of arrays (a sequence)
@@ -40,15 +41,8 @@ class Session:
     """A model, loaded as it stands."""
 
     def __init__(self, model: onnx.ModelProto) -> None:
-        options = ort.SessionOptions()
-        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-        options.log_severity_level = 4
-        options.intra_op_num_threads = 1
-        options.enable_cpu_mem_arena = False
         try:
-            self._session = ort.InferenceSession(
-                model.SerializeToString(), options, providers=["CPUExecutionProvider"]
-            )
+            self._session = session(model, optimized=False)
         except Exception as error:  # onnxruntime raises a dozen classes of its own
             raise Failed(str(error)) from None
 

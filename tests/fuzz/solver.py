@@ -18,8 +18,8 @@ from onnx import TensorProto, helper
 
 import shapesolve
 
+from ..expr.trees import Tree, Undefined, composed, drawn, drawn_test, meaning, names, points, text
 from .builder import untyped
-from .expressions import Tree, Undefined, composed, drawn, drawn_test, meaning, names, points, text
 from .isolate import Lost, Worker, answers
 from .judge import place_of
 

@@ -12,11 +12,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto
 
-from tests.building import seeds
+from tests.building import EVERYTHING, parsed, seeds
 
-from .builder import untyped
 from .graphs import Campaign, culprit, judged
 from .isolate import Worker
 from .judge import Claim, Judge, Verdict
@@ -26,7 +25,7 @@ from .runtime import Failed, Session
 from .script import script_text
 from .shrink import shrunk
 
-COUNT = len(seeds(0, 200))
+COUNT = len(seeds(0, 200, share=10))
 
 
 def test_what_is_said_is_so() -> None:
@@ -38,7 +37,7 @@ def test_what_is_said_is_so() -> None:
 
 def test_most_graphs_run_and_many_kinds_are_drawn() -> None:
     loaded, seen, opsets = 0, set[str](), set[int]()
-    for seed in range(250):
+    for seed in range(count := 250 if EVERYTHING else 100):
         drawn = drawn_model(seed)
         seen |= {n.op_type for n in drawn.model.graph.node}
         opsets.add(drawn.model.opset_import[0].version)
@@ -46,8 +45,8 @@ def test_most_graphs_run_and_many_kinds_are_drawn() -> None:
             loaded += bool(Session(drawn.model))
         except Failed:
             continue
-    assert loaded > 240
-    assert len(seen) > 120
+    assert loaded > 0.95 * count
+    assert len(seen) > 110
     assert opsets == set(range(11, 25))
     assert len({k.name for k in KINDS}) > 150
 
@@ -103,9 +102,7 @@ def _raises(*_: Any) -> Any:
     ],
 )
 def test_a_lie_is_seen(category: str, lies: dict[str, Any]) -> None:
-    x = helper.make_tensor_value_info("x0", TensorProto.FLOAT, [1, "N"])
-    graph = helper.make_graph([helper.make_node("Relu", ["x0"], ["t1"])], "g", [x], [untyped("t1")])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    model = parsed("g (float[1, N] x0) => (t1) { t1 = Relu(x0) }")
     drawn = Drawn(model, {"N": 3}, {"x0": (1, "N")})
     assert _Liar(drawn).faults() == set()
     assert category in _Liar(drawn, **lies).faults()
@@ -113,14 +110,9 @@ def test_a_lie_is_seen(category: str, lies: dict[str, Any]) -> None:
 
 def test_sizes_that_data_decides_may_break_what_a_mode_takes_as_equal() -> None:
     """The axis to reduce is a size: reduced, the sum has 1 where the other addend has 2, which is no wrong dim."""
-    nodes = [
-        helper.make_node("Shape", ["x1"], ["axis"]),
-        helper.make_node("ReduceSum", ["x0", "axis"], ["sum"]),
-        helper.make_node("Add", ["sum", "x0"], ["t1"]),
-    ]
-    inputs = [helper.make_tensor_value_info(n, TensorProto.FLOAT, d) for n, d in _SUMMED.items()]
-    graph = helper.make_graph(nodes, "g", inputs, [untyped("sum"), untyped("t1")])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    model = parsed(
+        "g (float[2, 3] x0, float[K] x1) => (sum, t1) { axis = Shape(x1) sum = ReduceSum(x0, axis) t1 = Add(sum, x0) }"
+    )
     judge = Judge(Drawn(model, {"K": 0}, _SUMMED), 0, "equal", claims=())
     list(judge.run([{"K": 0}, {"K": 1}]))
     assert judge.verdict.faults == []
@@ -133,18 +125,11 @@ _SUMMED = {"x0": (2, 3), "x1": ("K",)}
 def test_a_size_that_is_taken_as_equal_may_be_known_to_the_strict_mode() -> None:
     """Squeeze needs the one row of `other`; that `sum` has it too is taken, and two rows break that."""
     declared = {"x0": (2, 1), "x1": ("K",), "x2": ("L",)}
-    nodes = [
-        helper.make_node("Shape", ["x1"], ["first"]),
-        helper.make_node("ReduceSum", ["x0", "first"], ["sum"]),
-        helper.make_node("Shape", ["x2"], ["second"]),
-        helper.make_node("ReduceSum", ["x0", "second"], ["other"]),
-        helper.make_node("Add", ["sum", "other"], ["t1"]),
-        helper.make_node("Squeeze", ["other", "rows"], ["t2"]),
-    ]
-    inputs = [helper.make_tensor_value_info(n, TensorProto.FLOAT, d) for n, d in declared.items()]
-    rows = helper.make_tensor("rows", TensorProto.INT64, [1], [0])
-    graph = helper.make_graph(nodes, "g", inputs, [untyped(n) for n in ("sum", "other", "t1", "t2")], [rows])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    model = parsed(
+        "g (float[2, 1] x0, float[K] x1, float[L] x2) => (sum, other, t1, t2) <int64[1] rows = {0}> {"
+        " first = Shape(x1) sum = ReduceSum(x0, first) second = Shape(x2) other = ReduceSum(x0, second)"
+        " t1 = Add(sum, other) t2 = Squeeze(other, rows) }"
+    )
     judge = Judge(Drawn(model, {"K": 1, "L": 0}, declared), 0, "equal", claims=())
     list(judge.run([{"K": 1, "L": 0}]))
     assert judge.verdict.faults == []
@@ -156,14 +141,10 @@ def test_what_follows_from_a_term_that_refuses_by_intent_is_no_false_alarm() -> 
     same, and with it what other nodes need of B, which is known of A then.
     """
     declared = {"x0": ("A", "K"), "x1": ("B", 4)}
-    nodes = [
-        helper.make_node("Concat", ["x0", "x1"], ["joined"], axis=1),
-        helper.make_node("Reshape", ["x1", "target"], ["t1"]),
-    ]
-    inputs = [helper.make_tensor_value_info(n, TensorProto.FLOAT, d) for n, d in declared.items()]
-    target = helper.make_tensor("target", TensorProto.INT64, [2], [-1, 12])
-    graph = helper.make_graph(nodes, "g", inputs, [untyped("joined"), untyped("t1")], [target])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    model = parsed(
+        "g (float[A, K] x0, float[B, 4] x1) => (joined, t1) <int64[2] target = {-1, 12}>"
+        " { joined = Concat<axis = 1>(x0, x1) t1 = Reshape(x1, target) }"
+    )
     judge = Judge(Drawn(model, {}, declared), 0, claims=())
     list(judge.run([{"A": 1, "B": 3, "K": 0}]))
     assert len(judge.analysis.check_inputs({"x0": (1, 0), "x1": (3, 4)})) == 2

@@ -16,7 +16,7 @@ from .hostile import MUTATIONS, campaign, damaged, original, tried
 from .isolate import Worker, answers
 from .test_solver import run
 
-COUNT = len(seeds(0, 200))
+COUNT = len(seeds(0, 200, share=10))
 
 
 def test_damaged_files_are_analyzed_or_refused_in_a_sentence() -> None:
@@ -61,7 +61,7 @@ def test_what_goes_wrong_is_seen(monkeypatch: pytest.MonkeyPatch, category: str,
 def test_a_file_that_takes_too_long_or_too_much_is_seen() -> None:
     causes = []
     for work in (_forever, _greedy, _crash):
-        ((_, lost),) = answers(Worker(work, (0,)), range(1, 2))
+        ((_, lost),) = answers(Worker(work, (0,), seconds=0), range(1, 2))
         causes.append(lost.cause.split()[0])
     assert causes == ["hang", "memory", "crash"]
 

@@ -11,8 +11,9 @@ import pytest
 
 import shapesolve
 
+from ..building import EVERYTHING
+from ..expr.trees import Undefined, points, text, value
 from . import solver
-from .expressions import Undefined, points, text, value
 from .solver import Answers, batch, campaign
 
 #: not yet kept: that what is printed reads as the same object
@@ -20,22 +21,21 @@ OPEN = {"printing"}
 
 
 def test_answers_agree_with_brute_force() -> None:
-    totals = campaign(8_000, seed=0)
-    assert totals.asked >= 8_000
-    assert totals.decided > 400
+    count = 8_000 if EVERYTHING else 2_000
+    totals = campaign(count, seed=0)
+    assert totals.asked >= count
+    assert totals.decided > count / 20
     assert [f for f in totals.faults if f[1] not in OPEN] == []
 
 
 def test_trees_mean_what_python_means() -> None:
-    tree = ("if", ("<", ("a",), (3,)), ("//", ("max", ("a",), (5,)), (2,)), ("-", ("b",), (-1,)))
-    assert text(tree) == "(max(a, 5) // 2 if a < 3 else (b - (-1)))".replace(
-        "max(a, 5) // 2", "(max(a, 5) // 2)"
-    )
+    tree = ("if", ("<", "a", 3), ("//", ("max", "a", 5), 2), ("-", "b", -1))
+    assert text(tree) == "((max(a, 5) // 2) if a < 3 else (b - (-1)))"
     for at in points(("a", "b")):
         a, b = at["a"], at["b"]
         assert value(tree, at) == (max(a, 5) // 2 if a < 3 else b + 1)
     with pytest.raises(Undefined):
-        value(("%", ("a",), ("b",)), {"a": 1, "b": 0})
+        value(("%", "a", "b"), {"a": 1, "b": 0})
 
 
 def run(steps: Iterator[str]) -> Any:

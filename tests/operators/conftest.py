@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from itertools import product
 from typing import Any
 
@@ -24,6 +25,8 @@ import onnxruntime as ort
 import shapesolve
 from shapesolve.expr import Cond, Dim
 from shapesolve.lower.values import Ratio
+
+from .. import building
 
 ort.set_default_logger_severity(4)
 FLOAT, INT32, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL
@@ -227,12 +230,14 @@ class RunFailed(Exception):
     """onnxruntime does not load the model, or the run fails."""
 
 
+@lru_cache(maxsize=2)
+def _loaded(model: bytes) -> ort.InferenceSession:
+    """Loaded once for all sizes."""
+    return building.session(onnx.ModelProto.FromString(model), optimized=False)
+
+
 def run(model: onnx.ModelProto, feeds: Feeds, at: Mapping[str, int]) -> list[Any]:
     """Outputs of the model with every declared size bound; random data where `feeds` gives none."""
-    options = ort.SessionOptions()
-    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.log_severity_level = 4
-    options.intra_op_num_threads = 1
     given: dict[str, Any] = {}
     random = np.random.default_rng(0)
     stored = {t.name for t in model.graph.initializer}
@@ -244,8 +249,7 @@ def run(model: onnx.ModelProto, feeds: Feeds, at: Mapping[str, int]) -> list[Any
             data = data(at)
         given[info.name] = sample(info, at, random) if data is None else np.asarray(data)
     try:
-        session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-        outputs: list[Any] = session.run(None, given)
+        outputs: list[Any] = _loaded(model.SerializeToString()).run(None, given)
     except Exception as e:  # onnxruntime raises a dozen classes of its own, and RuntimeError
         raise RunFailed(" ".join(str(e).split())[:400]) from None
     return outputs

@@ -11,6 +11,7 @@ from onnx import helper
 
 import shapesolve
 
+from ..building import session
 from .conftest import text
 
 #: the rows that `z` gets are as many as `x` has elements other than 0; `e` has another rank when `x` is long
@@ -63,7 +64,7 @@ def test_what_is_learned_of_joined_tensors_holds_in_every_run(before: str, joine
     inner = [name for node in model.graph.node for name in node.output if name not in ("y", "q")]
     a = shapesolve.analyze(model)
     model.graph.output.extend(helper.make_empty_tensor_value_info(name) for name in inner)
-    session = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    loaded = session(model)
     ran = 0
     for x, w, v in product(
         ([], [0, 0, 0], [1, 0], [1, 1], [2, 1, 3]), ((0, 0), (0, 1), (2, 1), (3, 0)), ((0, 6), (2, 2))
@@ -73,11 +74,11 @@ def test_what_is_learned_of_joined_tensors_holds_in_every_run(before: str, joine
         if a.check_inputs(shapes):
             continue
         try:
-            results = session.run(None, feeds)
+            results = loaded.run(None, feeds)
         except ort.capi.onnxruntime_pybind11_state.Fail:
             continue
         ran += 1
-        shapes.update((o.name, r.shape) for o, r in zip(session.get_outputs(), results, strict=True))
+        shapes.update((o.name, r.shape) for o, r in zip(loaded.get_outputs(), results, strict=True))
         _assert_all_true(a, shapes)
     assert ran > 3
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import onnx
 from onnx import helper, numpy_helper, parser
+
+import shapesolve
 
 
 def model(text: str, opset: int = 17, **weights: list[int] | np.ndarray) -> onnx.ModelProto:
@@ -418,3 +422,10 @@ CASES: dict[str, tuple[onnx.ModelProto, tuple[str, ...]]] = {
 _custom = CASES["unknown_operator"][0]
 _custom.graph.node[0].domain, _custom.graph.node[0].op_type = "acme.ops", "FancyPool"
 _custom.opset_import.append(helper.make_opsetid("acme.ops", 1))
+
+
+@cache
+def analyzed(name: str) -> shapesolve.Analysis:
+    """The analysis of a case, which no test changes."""
+    proto, given = CASES[name]
+    return shapesolve.analyze(proto, assume=given)

@@ -11,20 +11,19 @@ from typing import Any
 
 import onnx
 import onnx_ir as ir
-import onnxruntime as ort
 import pytest
 from click.testing import CliRunner
 from onnx import TensorProto, helper, numpy_helper
 
 import shapesolve as ss
+from shapesolve.change.annotate.annotate import CONTRACT_KEY, read_contract, read_names
+from shapesolve.change.annotate.file import save_annotated
 from shapesolve.cli import app
 from shapesolve.deploy.sizes import Sizes
 from shapesolve.model.saving import external_locations
-from shapesolve.report.annotate import CONTRACT_KEY, read_contract, read_names
-from shapesolve.report.annotate_file import save_annotated
 from shapesolve.report.json import contract_data, data_of
 
-from ..building import bundled_files, corpus_files
+from ..building import bundled_files, corpus_files, session
 from .broken import CASES, ints, model
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -177,7 +176,7 @@ def test_external_data_stays_where_it_is(tmp_path: Path) -> None:
         save_annotated(a, tmp_path / "elsewhere.onnx")
     save_annotated(a, source.parent / "annotated.onnx")
     assert not list(onnx.load(source.parent / "annotated.onnx").graph.value_info)
-    assert ort.InferenceSession(source.parent / "annotated.onnx").get_outputs()[0].shape == ["N", 8]
+    assert session(source.parent / "annotated.onnx").get_outputs()[0].shape == ["N", 8]
 
 
 @pytest.mark.parametrize("weights", ["copy", "link"])
@@ -190,7 +189,7 @@ def test_external_data_goes_along_when_asked(tmp_path: Path, weights: Any) -> No
     a = ss.analyze(source)
     for _ in range(2):  # the second time, the weights are there already
         save_annotated(a, folder / "m.onnx", "override", weights)
-    assert ort.InferenceSession(folder / "m.onnx").get_outputs()[0].shape == ["N", 8]
+    assert session(folder / "m.onnx").get_outputs()[0].shape == ["N", 8]
     assert (folder / "parts.data").samefile(source.parent / "parts.data") == (weights == "link")
     (folder / "m.onnx").unlink()
     (folder / "parts.data").unlink()
@@ -266,9 +265,7 @@ def test_onnxruntime_loads_annotated_models(path: Path, tmp_path: Path) -> None:
     if not a.ok:
         return
     save_annotated(a, tmp_path / "out.onnx", "override")
-    options = ort.SessionOptions()
-    options.log_severity_level = 0
-    ort.InferenceSession(tmp_path / "out.onnx", options, providers=["CPUExecutionProvider"])
+    session(tmp_path / "out.onnx")
     onnx.checker.check_model(onnx.load(tmp_path / "out.onnx"), full_check=False)
 
 

@@ -12,8 +12,8 @@ import onnx
 import pytest
 
 import shapesolve as ss
-from shapesolve.explain import repair
-from shapesolve.explain.finding import Finding
+from shapesolve.causes import repair
+from shapesolve.causes.finding import Finding
 from shapesolve.lower.fixpoint import lower_model
 from shapesolve.lower.lowered import Lowered
 from shapesolve.lower.request import Request, Watch

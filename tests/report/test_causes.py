@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -13,9 +15,18 @@ import pytest
 from click.testing import CliRunner
 
 import shapesolve as ss
+from shapesolve import Dim
+from shapesolve.answers.solved import Solved
 from shapesolve.cli import app
+from shapesolve.lower.request import OtherShape
+from shapesolve.lower.values import Elem
 
 from ..building import parsed
+from .broken import CASES as BROKEN
+
+ROOT = Path(__file__).resolve().parents[2]
+CORPUS = Path(os.environ.get("SHAPESOLVE_CORPUS") or ROOT / "nowhere")
+EXPORTS = sorted(CORPUS.glob("broken/*/model.onnx"))
 
 
 def ints(*values: int) -> np.ndarray:
@@ -103,3 +114,34 @@ def test_the_weight_that_is_not_square_is_named_and_no_other_is_to_change(seed: 
     assert any(re.search(rf"\b{bad}\b", s) for s in (*[step.text for step in finding.steps], finding.help))
     first, _, _ = finding.help.partition(". Or: ")  # a model with two square weights may have an equal repair
     assert set(re.findall(r"\bw\d\b", first)) <= {bad}
+
+
+def _changed(solved: Solved, tensor: str) -> Iterator[tuple[Elem, ...] | OtherShape]:
+    """The stored tensor with each of its sizes, or each of its numbers, larger by one."""
+    shape, value = solved.shapes[tensor], solved.values.get(tensor)
+    for axis in range(len(shape)):
+        yield OtherShape(tuple(k.const + (i == axis) for i, k in enumerate(shape)))
+    elems = () if value is None or value.elems is None else value.elems
+    for at, e in enumerate(elems):
+        if isinstance(e, Dim) and not e.terms and e.const > 1:
+            yield (*elems[:at], e + 1, *elems[at + 1 :])
+
+
+def decided(source: Any) -> list[str]:
+    """The stored tensors that findings name, each of which must decide the contract."""
+    a = ss.analyze(source)
+    named = [tensor for finding in a.findings for tensor in finding.constants]
+    for tensor in named:
+        others = [a._solved.again(instead={tensor: now}) for now in _changed(a._solved, tensor)]
+        assert any(o.stuck or str(o.contract.terms) != str(a.contract.terms) for o in others), tensor
+    return named
+
+
+def test_a_constant_that_a_finding_names_decides_the_contract() -> None:
+    found = {name: decided(proto) for name, (proto, _) in BROKEN.items()}
+    assert sum(map(bool, found.values())) > 2, found
+
+
+@pytest.mark.parametrize("path", EXPORTS, ids=lambda p: p.parent.name)
+def test_a_constant_that_an_export_is_blamed_for_decides_the_contract(path: Path) -> None:
+    decided(path)

@@ -8,34 +8,26 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 
 import shapesolve as ss
 
-from ..nodes import info, ints, model, run, z
-
-N = helper.make_node
-
-
-def weight(name: str, *shape: int) -> Any:
-    return numpy_helper.from_array(np.zeros(shape, np.float32), name)
+from ..building import parsed
+from ..nodes import info, model, run, z
 
 
-def patches(table: int) -> Any:
+def patches(table: int) -> onnx.ModelProto:
     """Patches of 4 x 4 with a token before them, to which a table of positions is added."""
-    nodes = [
-        N("Conv", ["x", "w"], ["c"], strides=[4, 4], name="patch"),
-        N("Reshape", ["c", "flat"], ["f"]),
-        N("Transpose", ["f"], ["p"], perm=[0, 2, 1]),
-        N("Shape", ["x"], ["batch"], end=1),
-        N("Concat", ["batch", "rest"], ["wide"], axis=0),
-        N("Expand", ["token", "wide"], ["t"]),
-        N("Concat", ["t", "p"], ["e"], axis=1),
-        N("Add", ["e", "table"], ["y"], name="embed"),
-    ]
-    stored = [weight("w", 8, 3, 4, 4), weight("token", 1, 1, 8), weight("table", 1, table, 8)]
-    stored += [ints("flat", [0, 8, -1]), ints("rest", [1, 8])]
-    return model(nodes, [info("x", ["n", 3, "h", "w_"])], ["y"], stored)
+    return parsed(
+        """g (float[n, 3, h, w_] x) => (y) <int64[3] flat = {0, 8, -1}, int64[2] rest = {1, 8}> {
+        [patch] c = Conv<strides = [4, 4]>(x, w) f = Reshape(c, flat) p = Transpose<perm = [0, 2, 1]>(f)
+        batch = Shape<end = 1>(x) wide = Concat<axis = 0>(batch, rest) t = Expand(token, wide) e = Concat<axis = 1>(t, p)
+        [embed] y = Add(e, table) }""",
+        18,
+        w=[8, 3, 4, 4],
+        token=[1, 1, 8],
+        table=[1, table, 8],
+    )
 
 
 def test_a_table_of_positions_is_named_where_it_decides() -> None:
@@ -50,17 +42,11 @@ def test_a_table_of_positions_is_named_where_it_decides() -> None:
     assert (found.node, [name for name, _, _ in found.operands]) == ("embed", ["e", "table"])
 
 
-def scores(swapped: bool) -> Any:
+def scores(swapped: bool) -> onnx.ModelProto:
     """Scores of queries against keys, whose heads were joined along the wrong axis (`swapped`: the operands are)."""
-    nodes = [
-        N("Reshape", ["x", "heads"], ["q"], name="split"),
-        N("Transpose", ["q"], ["qt"], perm=[0, 2, 1, 3]),
-        N("Concat", ["past", "qt"], ["k"], axis=1),
-        N("Transpose", ["k"], ["kt"], perm=[0, 1, 3, 2]),
-        N("MatMul", ["kt", "qt"] if swapped else ["qt", "kt"], ["y"], name="scores"),
-    ]
-    inputs = [info("x", ["n", "s", 32]), info("past", ["n", 2, "s", 16])]
-    return model(nodes, inputs, ["y"], [ints("heads", [0, 0, 2, 16])])
+    return parsed(f"""g (float[n, s, 32] x, float[n, 2, s, 16] past) => (y) <int64[4] heads = {{0, 0, 2, 16}}> {{
+        [split] q = Reshape(x, heads) qt = Transpose<perm = [0, 2, 1, 3]>(q) k = Concat<axis = 1>(past, qt)
+        kt = Transpose<perm = [0, 1, 3, 2]>(k) [scores] y = MatMul({"kt, qt" if swapped else "qt, kt"}) }}""")
 
 
 @pytest.mark.parametrize("swapped", [False, True])
@@ -75,31 +61,28 @@ def test_operands_that_fit_no_way_round_are_not_advised_to(swapped: bool) -> Non
 
 
 def test_an_element_is_not_taken_for_the_number_of_elements() -> None:
-    m = model(
-        [N("Reshape", ["x", "t"], ["r"]), N("Mul", ["r", "w"], ["y"], name="mul")],
-        [info("x", ["n", 8])],
-        ["y"],
-        [ints("t", [0, 2, 3]), weight("w", 2)],
+    m = parsed(
+        "g (float[n, 8] x) => (y) <int64[3] t = {0, 2, 3}> { r = Reshape(x, t) [mul] y = Mul(r, w) }", w=[2]
     )
     (found, *_) = ss.analyze(m).diagnostics
     assert not any("t has shape" in step.text for step in found.steps)
 
 
 def test_what_a_fix_settles_as_well_is_not_told() -> None:
-    def fully_connected(**attributes: int) -> Any:
-        node = N("Gemm", ["x", "w", "b"], ["y"], name="fc", **attributes)
-        return model([node], [info("x", ["n", 64])], ["y"], [weight("w", 10, 64), weight("b", 10)])
+    def fully_connected(transposed: int) -> onnx.ModelProto:
+        node = f"[fc] y = Gemm<transB = {transposed}>(x, w, b)" if transposed else "[fc] y = Gemm(x, w, b)"
+        return parsed(f"g (float[n, 64] x) => (y) {{ {node} }}", w=[10, 64], b=[10])
 
-    assert run(fully_connected(transB=1), x=z(2, 64))[0].shape == (2, 10)
-    (found,) = ss.analyze(fully_connected()).diagnostics
+    assert run(fully_connected(1), x=z(2, 64))[0].shape == (2, 10)
+    (found,) = ss.analyze(fully_connected(0)).diagnostics
     assert found.help.startswith("set transB = 1 on fc (now 0)")
-    assert not ss.analyze(fully_connected(transB=1)).diagnostics
+    assert not ss.analyze(fully_connected(1)).diagnostics
 
 
 def test_a_weight_is_advised_with_those_that_must_fit_beside_it() -> None:
-    def normed(n: int) -> Any:
-        node = N("BatchNormalization", ["x", *"abcd"], ["y"])
-        return model([node], [info("x", ["n", 6, "w"])], ["y"], [weight(name, n) for name in "abcd"])
+    def normed(n: int) -> onnx.ModelProto:
+        text = "g (float[n, 6, w] x) => (y) { y = BatchNormalization(x, a, b, c, d) }"
+        return parsed(text, **{name: [n] for name in "abcd"})
 
     (found,) = ss.analyze(normed(4)).diagnostics
     assert found.help == "change the shape of a, b, c and d from [4] to [6]"
@@ -108,22 +91,10 @@ def test_a_weight_is_advised_with_those_that_must_fit_beside_it() -> None:
 
 def test_a_body_that_cannot_run_even_once_is_told() -> None:
     """The first trip makes a vector of what must have the rank of the carried value; data tells whether there is one."""
-    inside = helper.make_graph(
-        [
-            N("Identity", ["c"], ["co"]),
-            N("ReduceMax", ["x"], ["r"], axes=[1], keepdims=0),
-            N("Concat", ["x", "r"], ["xo"], axis=-1, name="join"),
-        ],
-        "body",
-        [info("i", [], TensorProto.INT64), info("c", [], TensorProto.BOOL), info("x", None)],
-        [info("co", [], TensorProto.BOOL), info("xo", None)],
-    )
-    m = model(
-        [N("Loop", ["n", "", "X"], ["Y"], body=inside, name="loop")],
-        [info("n", [], TensorProto.INT64), info("X", ["a", "b"])],
-        ["Y"],
-    )
-    m.opset_import[0].version = 17
+    m = parsed("""g (int64 n, float[a, b] X) => (Y) {
+        [loop] Y = Loop(n, , X) <body = b (int64 i, bool c, float[p, q] x) => (co, xo) {
+            co = Identity(c) r = ReduceMax<axes = [1], keepdims = 0>(x) [join] xo = Concat<axis = -1>(x, r) }> }""")
+    m.graph.node[0].attribute[0].g.input[2].type.tensor_type.ClearField("shape")
     assert run(m, n=np.array(0), X=z(2, 3))[0].shape == (2, 3)
     with pytest.raises(Exception, match="join"):
         run(m, n=np.array(1), X=z(2, 3))
@@ -134,27 +105,13 @@ def test_a_body_that_cannot_run_even_once_is_told() -> None:
 
 
 def test_a_function_that_is_called_as_a_loop_is_none() -> None:
-    body = [
-        N("ReduceMax", ["q"], ["m"], axes=[1]),
-        N("Concat", ["q", "m"], ["wider"], axis=1),
-        N("Transpose", ["q"], ["t"], perm=[1, 0]),
-        N("MatMul", ["wider", "t"], ["r"], name="product"),
-    ]
-    called = helper.make_function("own", "Loop", ["q"], ["r"], body, [helper.make_opsetid("", 17)])
-    then = helper.make_graph(
-        [N("Loop", ["x"], ["t"], domain="own", name="call")], "then", [], [info("t", None)]
-    )
-    other = helper.make_graph([N("Identity", ["x"], ["e"])], "other", [], [info("e", None)])
-    nodes = [
-        N("Shape", ["x"], ["s"]),
-        N("ReduceMin", ["s"], ["n"], keepdims=0),
-        N("Equal", ["n", "one"], ["c"]),
-        N("If", ["c"], ["y"], then_branch=then, else_branch=other),
-    ]
-    m = model(nodes, [info("x", ["a", "b"])], ["y"], [numpy_helper.from_array(np.array(1), "one")])
-    m.functions.append(called)
-    m.opset_import.append(helper.make_opsetid("own", 1))
-    m.opset_import[0].version = 17
+    m = parsed("""g (float[a, b] x) => (y) <int64 one = {1}> {
+        s = Shape(x) n = ReduceMin<keepdims = 0>(s) c = Equal(n, one)
+        y = If(c) <then_branch = t () => (t) { [call] t = own.Loop(x) }, else_branch = o () => (e) { e = Identity(x) }> }
+        <domain: "own", opset_import: ["": 17]> Loop (q) => (r) {
+        m = ReduceMax<axes = [1]>(q) wider = Concat<axis = 1>(q, m) t = Transpose<perm = [1, 0]>(q)
+        [product] r = MatMul(wider, t) }""")
+    m.opset_import.add(domain="own", version=1)
     assert run(m, x=z(2, 3))[0].shape == (2, 3)
     with pytest.raises(Exception, match="MatMul"):
         run(m, x=z(1, 3))
@@ -163,8 +120,9 @@ def test_a_function_that_is_called_as_a_loop_is_none() -> None:
 
 
 def test_a_broadcast_that_an_open_one_settles_is_told_with_it() -> None:
-    nodes = [N("Add", ["x", "y"], ["m"], name="first"), N("Mul", ["m", "z"], ["w"], name="second")]
-    m = model(nodes, [info("x", ["a"]), info("y", ["b"]), info("z", ["a"])], ["w"])
+    m = parsed(
+        "g (float[a] x, float[b] y, float[a] z) => (w) { [first] m = Add(x, y) [second] w = Mul(m, z) }"
+    )
     (found,) = ss.analyze(m).diagnostics
     assert found.nodes == ("first", "second")
     for sizes in ((3, 3), (3, 1), (1, 3)):
@@ -174,49 +132,27 @@ def test_a_broadcast_that_an_open_one_settles_is_told_with_it() -> None:
 
 
 def test_names_that_follow_from_a_failed_node_are_not_told_of() -> None:
-    nodes = [
-        N("Add", ["x", "w"], ["t"], name="fails"),
-        N("Concat", ["t", "y"], ["c"], axis=1),
-        N("Mul", ["c", "z"], ["o"]),
-        N("Add", ["o", "y"], ["p"]),
-    ]
-    inputs = [info("x", ["n", 4]), info("y", ["b", 3]), info("z", ["b", 1])]
-    m = model(nodes, inputs, ["p"], [weight("w", 5)])
+    nodes = "[fails] t = Add(x, w) c = Concat<axis = 1>(t, y) o = Mul(c, z) p = Add(o, y)"
+    m = parsed(f"g (float[n, 4] x, float[b, 3] y, float[b, 1] z) => (p) {{ {nodes} }}", w=[5])
     (found,) = ss.analyze(m).diagnostics
     assert found.node == "fails"
 
 
 def test_what_comes_of_a_shape_that_cannot_be_made_is_not_told_of() -> None:
     """The sizes of a Reshape are those of a Concat along an axis that it has not."""
-    nodes = [
-        N("Shape", ["x"], ["s"]),
-        N("Gather", ["s", "zero"], ["b"], axis=0),
-        N("Concat", ["b", "rest"], ["t"], axis=1, name="fails"),
-        N("Reshape", ["x", "t"], ["r"]),
-        N("Transpose", ["r"], ["p"], perm=[0, 2, 1, 3]),
-        N("MatMul", ["p", "k"], ["q"]),
-        N("Add", ["q", "m"], ["u"]),
-        N("Reshape", ["u", "flat"], ["v"]),
-    ]
-    inputs = [info("x", ["n", "s", 8]), info("k", ["n", 2, 4, "s"]), info("m", ["n", 1, "s", "s"])]
-    stored = [ints("zero", [0]), ints("rest", [-1, 2, 4]), ints("flat", [0, 0, -1])]
-    (found,) = ss.analyze(model(nodes, inputs, ["v"], stored)).diagnostics
+    m = parsed("""g (float[n, s, 8] x, float[n, 2, 4, s] k, float[n, 1, s, s] m) => (v)
+        <int64[1] zero = {0}, int64[3] rest = {-1, 2, 4}, int64[3] flat = {0, 0, -1}> {
+        h = Shape(x) b = Gather<axis = 0>(h, zero) [fails] t = Concat<axis = 1>(b, rest) r = Reshape(x, t)
+        p = Transpose<perm = [0, 2, 1, 3]>(r) q = MatMul(p, k) u = Add(q, m) v = Reshape(u, flat) }""")
+    (found,) = ss.analyze(m).diagnostics
     assert (found.code, found.node) == ("SS202", "fails")
 
 
 def test_conditions_that_contradict_each_other_only_together_are_an_error() -> None:
     """Quarters of the rows beside all of them, of rows in fours of which there must be one."""
-    nodes = [
-        N("Reshape", ["x", "fours"], ["r"]),
-        N("ReduceMean", ["r"], ["q"], axes=[1], keepdims=0),
-        N("Unsqueeze", ["q", "one"], ["a"]),
-        N("Concat", ["x", "a"], ["y"], axis=1),
-        N("Gather", ["x", "zero"], ["g"], axis=0),
-    ]
-    inputs = [info("x", ["n", 1])]
-    stored = [ints("fours", [-1, 4]), ints("one", [1]), ints("zero", 0)]
-    m = model(nodes, inputs, ["y", "g"], stored)
-    m.opset_import[0].version = 17
+    m = parsed("""g (float[n, 1] x) => (y, g) <int64[2] fours = {-1, 4}, int64[1] one = {1}, int64 zero = {0}> {
+        r = Reshape(x, fours) q = ReduceMean<axes = [1], keepdims = 0>(r) a = Unsqueeze(q, one) y = Concat<axis = 1>(x, a)
+        g = Gather<axis = 0>(x, zero) }""")
     for n in range(9):
         with pytest.raises(Exception, match=r"Concat|Reshape|Gather"):
             run(m, x=z(n, 1))
@@ -228,17 +164,16 @@ def test_conditions_that_contradict_each_other_only_together_are_an_error() -> N
 
 def test_a_size_is_followed_through_any_number_of_nodes() -> None:
     n = 500
-    nodes = [N("Relu", [f"t{i}"], [f"t{i + 1}"], name=f"r{i}") for i in range(n)]
-    nodes += [N("MatMul", [f"t{n}", "w"], ["y"], name="product")]
-    (found,) = ss.analyze(model(nodes, [info("t0", ["b", 6])], ["y"], [weight("w", 7, 3)])).diagnostics
+    nodes = "".join(f"[r{i}] t{i + 1} = Relu(t{i}) " for i in range(n))
+    m = parsed(f"g (float[b, 6] t0) => (y) {{ {nodes} [product] y = MatMul(t{n}, w) }}", w=[7, 3])
+    (found,) = ss.analyze(m).diagnostics
     assert "it comes from input t0 [b, 6], through 500 nodes" in found.steps[0].text
     assert "r0" in found.nodes
 
 
 def test_windows_of_a_padded_image_need_one_line() -> None:
     """Windows of 7 by 7, put together again: a computed 0 copies an axis, which matters for empty images only."""
-    m = onnx.parser.parse_model("""<ir_version: 9, opset_import: ["": 17]>
-        g (float[batch, height, width, 4] x) => (y)
+    m = parsed("""g (float[batch, height, width, 4] x) => (y)
           <int64[1] s = {7}, int64[1] c = {4}, int64[5] z = {0, 0, 0, 0, 0}, int64[1] o = {0}, int64[3] rows = {-1, 49, 4},
            int64[2] from = {0, 0}, int64[2] axes = {1, 2}> {
           b = Shape<start = 0, end = 1>(x) h = Shape<start = 1, end = 2>(x) w = Shape<start = 2, end = 3>(x)
@@ -284,7 +219,7 @@ def test_windows_of_a_padded_image_need_one_line() -> None:
     ],
 )
 def test_a_batch_of_one_that_is_squeezed_away_is_told(text: str, shapes: Any, contract: Any) -> None:
-    m = onnx.parser.parse_model(f'<ir_version: 9, opset_import: ["": 17]> {text}')
+    m = parsed(text)
     a = ss.analyze(m)
     if contract is not None:
         assert all(a.prove(term) for term in contract)
@@ -316,7 +251,7 @@ def test_a_batch_of_one_that_is_squeezed_away_is_told(text: str, shapes: Any, co
     ],
 )
 def test_how_many_numbers_a_node_reads_is_required(text: str) -> None:
-    m = onnx.parser.parse_model(f'<ir_version: 9, opset_import: ["": 18]> {text}')
+    m = parsed(text, 18)
     a = ss.analyze(m)
     shape = tuple(d.dim_value for d in m.graph.input[0].type.tensor_type.shape.dim)
     kind = np.int64 if m.graph.input[1].type.tensor_type.elem_type == TensorProto.INT64 else np.float32
@@ -334,14 +269,8 @@ def test_how_many_numbers_a_node_reads_is_required(text: str) -> None:
 @pytest.mark.parametrize("needed", [None, 1, 2])
 def test_several_axes_that_data_names_are_squeezed(needed: int | None) -> None:
     """Sizes are excluded at which no axes do: held against onnxruntime on all pairs of them."""
-    nodes = [N("Squeeze", ["x", "axes"], ["s"], name="squeeze")]
-    if needed:
-        nodes.append(N("Transpose", ["s"], ["y"], perm=list(range(needed))))
-    m = model(
-        nodes,
-        [info("x", ["a", "b", "c"]), info("axes", [2], TensorProto.INT64)],
-        [nodes[-1].output[0]],
-    )
+    after = f"y = Transpose<perm = {list(range(needed))}>(s)" if needed else "y = Identity(s)"
+    m = parsed(f"g (float[a, b, c] x, int64[2] axes) => (y) {{ [squeeze] s = Squeeze(x, axes) {after} }}", 18)
     analysis = ss.analyze(m)
     for shape in product((1, 2), repeat=3):
         runs = False
@@ -355,15 +284,15 @@ def test_several_axes_that_data_names_are_squeezed(needed: int | None) -> None:
 
 
 def test_an_axis_may_be_squeezed_twice() -> None:
-    m = model(
-        [N("Squeeze", ["x", "t"], ["y"])], [info("x", [1, 3, 4]), info("t", [2], TensorProto.INT64)], ["y"]
-    )
+    m = parsed("g (float[1, 3, 4] x, int64[2] t) => (y) { y = Squeeze(x, t) }", 18)
     assert run(m, x=z(1, 3, 4), t=np.array([0, 0]))[0].shape == (3, 4)
     assert "y" not in ss.analyze(m).shapes
 
 
 def test_what_is_assumed_of_a_name_that_is_no_word_can_be_read_back() -> None:
-    m = model([N("Add", ["x", "y"], ["z"])], [info("x", ["batch-size"]), info("y", [5])], ["z"])
+    m = model(
+        [helper.make_node("Add", ["x", "y"], ["z"])], [info("x", ["batch-size"]), info("y", [5])], ["z"]
+    )
     assert run(m, x=z(1), y=z(5))[0].shape == (5,)
     a = ss.analyze(m)
     (told,) = a.prove("`batch-size` == 5").assumptions
@@ -374,14 +303,14 @@ def test_what_is_assumed_of_a_name_that_is_no_word_can_be_read_back() -> None:
 
 def test_a_long_way_to_a_conflict_names_few_nodes() -> None:
     """Each of 40 slices makes a row of the table that does not fit: all take part, the story names where sizes are made."""
-    nodes = []
-    for i in range(40):
-        nodes.append(N("Slice", ["x", f"s{i}", f"e{i}"], [f"r{i}"], name=f"row{i}"))
-    nodes.append(N("Concat", [f"r{i}" for i in range(40)], ["t0"], axis=0, name="rows"))
-    nodes += [N("Relu", [f"t{i}"], [f"t{i + 1}"], name=f"relu{i}") for i in range(60)]
-    nodes += [N("Add", ["t60", "z"], ["y"], name="add"), N("Relu", ["y"], ["out"], name="last")]
-    ends = [ints(f"{n}{i}", [i + k]) for i in range(40) for n, k in (("s", 0), ("e", 1))]
-    m = model(nodes, [info("x", [50, "b"]), info("z", [39, "b"])], ["out"], ends)
+    rows = "".join(f"[row{i}] r{i} = Slice(x, s{i}, s{i + 1}) " for i in range(40))
+    relus = "".join(f"[relu{i}] t{i + 1} = Relu(t{i}) " for i in range(60))
+    joined = ", ".join(f"r{i}" for i in range(40))
+    m = parsed(
+        f"g (float[50, b] x, float[39, b] z) => (out) {{ {rows} [rows] t0 = Concat<axis = 0>({joined}) {relus}"
+        " [add] y = Add(t60, z) [last] out = Relu(y) }",
+        **{f"s{i}": np.array([i]) for i in range(41)},
+    )
     a = ss.analyze(m)
     (conflict,) = a.conflicts
     assert len(conflict.nodes) > 60

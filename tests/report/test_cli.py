@@ -71,8 +71,8 @@ def test_every_command_is_listed() -> None:
 
 
 def test_the_version_says_what_is_installed() -> None:
-    kind = "pure Python" if str(walk.__file__).endswith(".py") else "compiled"
-    assert run("--version").stdout == f"shapesolve {__version__} ({kind})\n"
+    kind = "pure Python;" if str(walk.__file__).endswith(".py") else "compiled;"
+    assert run("--version").stdout.startswith(f"shapesolve {__version__} ({kind} ")
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_an_unknown_tensor_comes_with_names_that_there_are() -> None:
 
 
 def test_contract() -> None:
-    assert "height % 8 == 0  needed by /up3/Concat, /up2/Concat and 1 more" in run("contract", UNET).stdout
+    assert "height % 8 == 0  needed by /up1/Concat" in run("contract", UNET).stdout
     assert json.loads(run("contract", UNET, "--json").stdout)["terms"][0]["condition"] == "height % 8 == 0"
     source = run("contract", UNET, "--format", "python").stdout
     names: dict[str, object] = {}
@@ -195,7 +195,7 @@ def test_evaluate() -> None:
         "evaluate", UNET, "--bind", "batch=2", "--bind", "height=20", "--bind", "width=24", code=1
     ).stdout
     assert (
-        "  height % 8 == 0 is required, got height = 20\n  = /up3/Concat (Concat inputs must have the same size"
+        "  height must be a multiple of 8, got 20\n  = /up3/Concat (Concat inputs must have the same size"
         in broken
     )
     assert "max(" not in broken
@@ -223,7 +223,7 @@ def test_verify_runs_the_model() -> None:
 def test_verify_says_why_it_cannot() -> None:
     assert "its weights are missing" in error_of("verify", EXTERNAL)
     refused = error_of("verify", UNET, "--bind", "height=7")
-    assert refused.endswith("height = 7 breaks the contract: height % 8 == 0 must hold")
+    assert refused.endswith("height must be a multiple of 8, got 7")
     assert "no input sizes run" in error_of("verify", BROKEN)
 
 
@@ -344,8 +344,8 @@ def test_dims_that_make_no_sense(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (("analyze", UNET, "--bind", "height"), "--bind must be NAME=SIZE"),
-        (("analyze", UNET, "--bind", "height=-1"), "--bind must be NAME=SIZE"),
+        (("analyze", UNET, "--bind", "height"), "expected --bind NAME=SIZE"),
+        (("analyze", UNET, "--bind", "height=-1"), "expected --bind NAME=SIZE"),
         (("analyze", UNET, "--bind", "depth=3"), "no input of the model has a dim named 'depth'"),
         (("analyze", UNET, "--assume", "height =="), "expected a number"),
         (("prove", UNET, "height >"), "\n  height >\n          ^"),
@@ -374,9 +374,9 @@ def test_dims_that_make_no_sense(tmp_path: Path) -> None:
             ("cost", UNET, "--at", "height=8,width=8", "--of", "batch", "--plot", str(ROOT)),
             "is a directory",
         ),
-        (("cost", UNET, "--at", "height"), "--at must be NAME=SIZE"),
-        (("sizes", UNET, "--near", "height"), "--near must be NAME=SIZE"),
-        (("profile", UNET, "--opt", "height=x"), "--opt must be NAME=SIZE"),
+        (("cost", UNET, "--at", "height"), "expected NAME=SIZE"),
+        (("sizes", UNET, "--near", "height"), "expected --near NAME=SIZE"),
+        (("profile", UNET, "--opt", "height=x"), "expected --opt NAME=SIZE"),
         (("inputs", UNET, "-o", UNET), "cannot write"),
         (("simplify", UNET, "-o", "/nowhere/x", "--keep", "Cnov"), "matches 'Cnov'; did you mean Conv?"),
         (

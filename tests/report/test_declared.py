@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, numpy_helper
 
 import shapesolve as ss
 from shapesolve.compat import infer_shapes
@@ -18,34 +18,18 @@ from shapesolve.onnx_ir import infer_symbolic_shapes
 from ..building import parsed, run, session
 
 
-def forecaster(declared: list[object], output: list[object]) -> onnx.ModelProto:
+def forecaster(declared: str, output: str) -> onnx.ModelProto:
     """The memory of `a` is free when `u` is made; where both are declared alike, onnxruntime uses it again."""
-    float_ = TensorProto.FLOAT
-    graph = helper.make_graph(
-        [
-            helper.make_node("MatMul", ["past", "w"], ["a"]),
-            helper.make_node("ReduceSum", ["a"], ["s"], keepdims=1),
-            helper.make_node("Add", ["future", "s"], ["u"]),
-            helper.make_node("Softplus", ["u"], ["v"]),
-            helper.make_node("Transpose", ["v"], ["y"]),
-        ],
-        "g",
-        [
-            helper.make_tensor_value_info("past", float_, ["batch", 3]),
-            helper.make_tensor_value_info("future", float_, ["batch", "horizon"]),
-        ],
-        [helper.make_tensor_value_info("y", float_, output)],
-        [numpy_helper.from_array(np.ones((3, 5), np.float32), "w")],
-        value_info=[
-            helper.make_tensor_value_info("a", float_, ["batch", 5]),
-            helper.make_tensor_value_info("u", float_, declared),
-            helper.make_tensor_value_info("v", float_, declared),
-        ],
+    return parsed(
+        f"g (float[batch, 3] past, float[batch, horizon] future) => (float[{output}] y)"
+        f" <float[batch, 5] a, float[{declared}] u, float[{declared}] v> {{ a = MatMul(past, w) s = ReduceSum<keepdims = 1>(a)"
+        " u = Add(future, s) v = Softplus(u) y = Transpose(v) }",
+        18,
+        w=np.ones((3, 5), np.float32),
     )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
 
 
-STALE = forecaster(["batch", 5], [5, "batch"])
+STALE = forecaster("batch, 5", "5, batch")
 
 
 def feed(batch: int, horizon: int) -> dict[str, np.ndarray]:
@@ -92,7 +76,7 @@ def test_inputs_are_drawn_where_the_file_is_right() -> None:
 
 
 def test_an_output_has_memory_of_its_own() -> None:
-    model = forecaster(["batch", "horizon"], [5, "batch"])
+    model = forecaster("batch, horizon", "5, batch")
     (finding,) = [f for f in ss.analyze(model).diagnostics if f.code == "SS102"]
     assert not any("onnxruntime" in note for note in finding.notes)
     made = ss.generate_inputs(model, count=12)
@@ -105,37 +89,27 @@ def test_an_output_has_memory_of_its_own() -> None:
 @pytest.mark.parametrize(
     ("declared", "told"),
     [
-        (["batch", "horizon"], ""),
-        (["batch", "steps"], ""),  # a name that the author gives
-        (["batch", None], ""),
-        (["batch", "past"], ""),
-        (["horizon", "horizon"], "u[0] is declared as horizon, but its size is batch"),
-        (["batch", 12], "u[1] is declared as 12, but its size is horizon"),
+        ("batch, horizon", ""),
+        ("batch, steps", ""),  # a name that the author gives
+        ("batch, ?", ""),
+        ("batch, past", ""),
+        ("horizon, horizon", "u[0] is declared as horizon, but its size is batch"),
+        ("batch, 12", "u[1] is declared as 12, but its size is horizon"),
     ],
 )
-def test_names_and_numbers(declared: list[object], told: str) -> None:
-    titles = [f.title for f in ss.analyze(forecaster(declared, [None, None])).diagnostics]
+def test_names_and_numbers(declared: str, told: str) -> None:
+    titles = [f.title for f in ss.analyze(forecaster(declared, "?, ?")).diagnostics]
     assert titles == [told] * bool(told)
 
 
 def test_what_is_right_at_all_accepted_sizes_is_not_told() -> None:
-    graph = helper.make_graph(
-        [
-            helper.make_node("MatMul", ["x", "w"], ["u"]),
-            helper.make_node("Slice", ["x", "0", "1", "0"], ["y"]),
-        ],
-        "g",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", "k"])],
-        [
-            helper.make_tensor_value_info("u", TensorProto.FLOAT, ["n", 2]),
-            helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 4]),  # 0 of no rows: not worth a word
-        ],
-        [
-            numpy_helper.from_array(np.ones((4, 2), np.float32), "w"),
-            *(numpy_helper.from_array(np.array([k]), str(k)) for k in range(2)),
-        ],
+    """No rows have 0 of them: not worth a word."""
+    model = parsed(
+        "g (float[n, k] x) => (float[n, 2] u, float[1, 4] y) <int64[1] zero = {0}, int64[1] one = {1}>"
+        " { u = MatMul(x, w) y = Slice(x, zero, one, zero) }",
+        18,
+        w=np.ones((4, 2), np.float32),
     )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
     assert "SS102" not in [f.code for f in ss.analyze(model).diagnostics]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shapesolve.change.diff import diff
+from shapesolve.change.compare.diff import diff
 
 from .broken import ints, model
 

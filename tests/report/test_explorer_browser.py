@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import shapesolve as ss
-from shapesolve.deploy.cost_text import human
+from shapesolve.deploy.cost.text import human
 from shapesolve.explorer.deployment import sample_sizes
 from shapesolve.expr import parse_dim
 
@@ -328,7 +328,7 @@ def test_the_page_computes_what_python_computes(show: Any, path: str) -> None:
 @pytest.mark.parametrize("path", MODELS)
 def test_derivations_are_those_of_explain(show: Any, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """But for equal numbers: `explain` tells them apart by lowering the node, the page takes the nearest."""
-    monkeypatch.setattr("shapesolve.explain.trace.Tracer._deciding", lambda *call: call[-2])  # its carriers
+    monkeypatch.setattr("shapesolve.causes.trace.Tracer._deciding", lambda *call: call[-2])  # its carriers
     s = show(path)
     got = s.page.evaluate("""() => {
         const data = JSON.parse(document.getElementById("data").textContent);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from click.testing import CliRunner, Result
 from onnx import TensorProto, helper, parser, save
 
 from shapesolve.cli import app
-from shapesolve.explain.diagnose import CODES
+from shapesolve.findings.diagnose import CODES
 from shapesolve.report.gate import read_settings
 from shapesolve.settings import SettingsError
 
@@ -79,7 +80,7 @@ def test_standard_input(project: Path) -> None:
         capture_output=True,
         check=False,
         cwd=project,
-        env={**__import__("os").environ, "PYTHONPATH": str(ROOT)} if (ROOT / "shapesolve").exists() else None,
+        env={**os.environ, "PYTHONPATH": str(ROOT)} if (ROOT / "shapesolve").exists() else None,
     )
     assert done.returncode == 1, done.stderr
     data = json.loads(done.stdout)
@@ -107,6 +108,39 @@ def test_a_baseline_hides_what_is_known_and_nothing_else(project: Path) -> None:
     assert [m["model"] for m in json.loads(done.stdout)["models"] if m["findings"]] == ["new.onnx"]
     Path("known.json").write_text("{}")
     assert "is not a baseline" in run("check", ".", "--baseline", "known.json").stderr
+
+
+#: as version 1 wrote it, of both models in `project` that have findings
+OLD = """{
+ "version": 1,
+ "findings": [
+  {
+   "fingerprint": "c3f4d6740ccb6acb98ab",
+   "model": "baked.onnx",
+   "code": "SS404",
+   "node": "Reshape(y)",
+   "title": "seq and batch are dynamic, but Reshape(y)'s target [9, -1] limits them"
+  },
+  {
+   "fingerprint": "605904d6c623f8c8ef0d",
+   "model": "broken_matmul.onnx",
+   "code": "SS201",
+   "node": "/encoder/out_proj/MatMul",
+   "title": "MatMul cannot multiply these shapes"
+  }
+ ]
+}"""
+
+
+def test_a_baseline_of_an_earlier_version_is_read_with_a_line_that_renews_it(project: Path) -> None:
+    Path("known.json").write_text(OLD)
+    done = run("check", ".", "--baseline", "known.json", "--fail-on", "info")
+    assert done.exit_code == 0
+    assert "an earlier version wrote known.json: renew it with --write-baseline known.json" in done.stderr
+    shutil.copy("broken_matmul.onnx", "new.onnx")
+    assert run("check", ".", "--baseline", "known.json").exit_code == 1
+    run("check", ".", "--write-baseline", "known.json")
+    assert not run("check", ".", "--baseline", "known.json", "--fail-on", "info").stderr
 
 
 def test_a_baseline_knows_files_wherever_the_command_runs(
@@ -183,10 +217,12 @@ def test_settings_that_make_no_sense(project: Path, text: str, told: str) -> Non
 
 
 def test_the_pytest_plugin_keeps_to_the_settings(project: Path) -> None:
-    line = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--shapesolve", "baked.onnx"]
+    plugin = ["-p", "shapesolve.pytest_plugin", "--shapesolve", "baked.onnx"]
+    line = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *plugin]
+    alone = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": str(ROOT)}
 
     def passes() -> bool:
-        return subprocess.run(line, cwd=project, capture_output=True, check=False).returncode == 0
+        return subprocess.run(line, cwd=project, env=alone, capture_output=True, check=False).returncode == 0
 
     assert passes()
     Path("pyproject.toml").write_text('[tool.shapesolve]\nfail-on = "warning"\n')

@@ -113,7 +113,7 @@ def test_a_model_of_empty_inputs_only_is_verified_at_those(tmp_path: Path) -> No
     assert done.exit_code == 0, done.output
     assert done.output.count("agrees") == done.output.count("b = 0") == 2
     refused = CliRunner().invoke(app, ["verify", str(tmp_path / "empty.onnx"), "--bind", "b=3"])
-    assert (refused.exit_code, "b = 3 breaks the contract: b == 0 must hold" in refused.stderr) == (2, True)
+    assert (refused.exit_code, "b must be 0, got 3" in refused.stderr) == (2, True)
 
 
 @pytest.mark.parametrize("command", ["inputs", "sizes", "profile", "cost", "fix"])

@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -56,12 +57,14 @@ def test_explore_is_a_widget() -> None:
     assert "export default" in widget._esm
 
 
-def test_explore_prints_text_without_anywidget() -> None:
+def test_displays_load_no_optional_package_and_explore_prints_text_without_anywidget() -> None:
     code = """
-import sys
+import sys, shapesolve as ss
+a = ss.analyze("examples/unet.onnx")
+a._repr_html_(), a.to_html(), str(a)
+assert not [m for m in ("IPython", "anywidget", "matplotlib", "ipykernel") if m in sys.modules]
 sys.modules["anywidget"] = None
-import shapesolve as ss
-shown = ss.analyze("examples/unet.onnx").explore()
+shown = a.explore()
 print(repr(shown))
 assert "pip install" in shown._repr_html_()
 """
@@ -69,18 +72,6 @@ assert "pip install" in shown._repr_html_()
     assert done.returncode == 0, done.stderr
     assert "pip install 'shapesolve[notebook]'" in done.stdout
     assert "height % 8 == 0" in done.stdout
-
-
-def test_displays_load_no_optional_package() -> None:
-    code = """
-import sys, shapesolve as ss
-a = ss.analyze("examples/unet.onnx")
-a._repr_html_(), a.to_html(), str(a)
-print(*(m for m in ("IPython", "anywidget", "matplotlib", "ipykernel") if m in sys.modules))
-"""
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == []
 
 
 def test_there_are_eight_stories() -> None:
@@ -103,16 +94,24 @@ def _has_picture(notebook: Any) -> bool:
     return any("image/png" in o.get("data", {}) for o in outputs)
 
 
+@pytest.fixture(scope="module")
+def kernel() -> Iterator[Any]:
+    """One kernel for all notebooks, which have their imports in common."""
+    manager: Any = pytest.importorskip("jupyter_client").KernelManager(kernel_name="python3")
+    manager.start_kernel(cwd=str(ROOT / "notebooks"))
+    yield manager
+    manager.shutdown_kernel(now=True)
+
+
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
-def test_notebooks_run(path: Path) -> None:
+def test_notebooks_run(kernel: Any, path: Path) -> None:
     nbformat: Any = pytest.importorskip("nbformat")
     nbclient: Any = pytest.importorskip("nbclient")
     notebook = nbformat.read(path, as_version=4)
     nbformat.validate(notebook)
     pictured = _has_picture(notebook)
-    nbclient.NotebookClient(
-        notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(path.parent)}}
-    ).execute()
+    notebook.cells.insert(0, nbformat.v4.new_code_cell("%reset -f"))  # nothing is left of the one before
+    nbclient.NotebookClient(notebook, km=kernel, timeout=300).execute()
     outputs = [o for cell in notebook.cells for o in cell.get("outputs", ())]
     assert outputs
     assert _has_picture(notebook) == pictured

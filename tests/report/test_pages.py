@@ -9,7 +9,7 @@ import pytest
 
 from shapesolve.cli import app
 from shapesolve.cli.pages import render_findings, render_nav, render_pages
-from shapesolve.explain.diagnose import CODES
+from shapesolve.findings.diagnose import CODES
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 GOLDEN = DOCS.parent / "tests/golden"

@@ -7,13 +7,18 @@ import os
 import re
 import subprocess
 import sys
+from contextlib import chdir
 from pathlib import Path
 
 import onnx
 import pytest
+from click.testing import CliRunner, Result
 from onnx import TensorProto, helper
 
 import shapesolve as ss
+from shapesolve.cli import app
+
+from ..building import EVERYTHING
 
 ROOT = Path(__file__).resolve().parents[2]
 RULE = "import shapesolve\nshapesolve.signature('Halve', 'N C H W -> N C H//2 W//2', domain='{}')\n"
@@ -40,20 +45,24 @@ def model(folder: Path, domain: str = "acme") -> Path:
     return folder / "m.onnx"
 
 
-def command(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    return subprocess.run(
-        [sys.executable, "-m", "shapesolve", *args],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        env=env,
-        timeout=120,
-    )
+def command(folder: Path, *args: str) -> Result:
+    with chdir(folder):
+        return CliRunner().invoke(app, args)
 
 
-@pytest.mark.parametrize("how", ["--plugin acme_ops", "--plugin acme_ops.py", "settings", "installed"])
-def test_a_plugin_is_loaded_for_every_command(how: str, tmp_path: Path) -> None:
+_HOW = ("--plugin acme_ops", "--plugin acme_ops.py", "settings", "installed")
+_ASKED = ("contract m.onnx", "check m.onnx --format sarif", "scan m.onnx -j 1 --json")
+#: each way and each command; every pair at night
+_PAIRS = [
+    (how, asked)
+    for i, how in enumerate(_HOW)
+    for k, asked in enumerate(_ASKED)
+    if EVERYTHING or (i + 1) % 3 == k
+]
+
+
+@pytest.mark.parametrize(("how", "asked"), _PAIRS)
+def test_a_plugin_is_loaded_for_every_command(how: str, asked: str, tmp_path: Path) -> None:
     model(tmp_path)
     (tmp_path / "acme_ops.py").write_text(RULE.format("acme"))
     given = how.split() if how.startswith("--") else []
@@ -67,12 +76,20 @@ def test_a_plugin_is_loaded_for_every_command(how: str, tmp_path: Path) -> None:
         (tmp_path / "acme-1.0.dist-info/entry_points.txt").write_text(
             "[shapesolve.operators]\nx = acme_ops\n"
         )
-    told = command(tmp_path, "contract", "m.onnx", *given)
-    assert "height % 2 == 0" in told.stdout, told.stderr
-    sarif = json.loads(command(tmp_path, "check", "m.onnx", "--format", "sarif", *given).stdout)
-    assert "SS101" not in [r["ruleId"] for r in sarif["runs"][0]["results"]]
-    scanned = json.loads(command(tmp_path, "scan", "m.onnx", "-j", "1", "--json", *given).stdout)
-    assert "height % 2 == 0" in str(scanned["models"][0]["contract"])
+    done = subprocess.run(
+        [sys.executable, "-m", "shapesolve", *asked.split(), *given],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        timeout=120,
+        check=False,
+    )
+    if asked.startswith("check"):
+        assert "SS101" not in [r["ruleId"] for r in json.loads(done.stdout)["runs"][0]["results"]]
+    else:
+        assert "height % 2 == 0" in done.stdout, done.stderr
+        assert "height % 2 == 0 or" not in done.stdout  # as it is where the sizes of Halve are not known
 
 
 def test_without_a_plugin_the_operator_is_unknown_and_a_broken_one_is_an_error(tmp_path: Path) -> None:
@@ -80,10 +97,11 @@ def test_without_a_plugin_the_operator_is_unknown_and_a_broken_one_is_an_error(t
     assert "SS101" in command(tmp_path, "check", "m.onnx").stdout
     (tmp_path / "bad.py").write_text("1/0")
     done = command(tmp_path, "check", "m.onnx", "--plugin", "bad")
-    assert (done.returncode, "cannot load plugin 'bad': ZeroDivisionError" in done.stderr) == (2, True)
+    assert done.exit_code == 2
+    assert "cannot load plugin 'bad': ZeroDivisionError" in done.stderr
     (tmp_path / "pyproject.toml").write_text("[tool.shapesolve]\nplugins = 3\n")
     done = command(tmp_path, "evaluate", "m.onnx")
-    assert done.returncode == 2
+    assert done.exit_code == 2
     assert "plugins must be a list of strings" in done.stderr
 
 

@@ -119,12 +119,13 @@ def test_the_output_goes_to_a_file_or_nowhere(tmp_path: pathlib.Path) -> None:
     assert json.loads(file.read_text("utf-8"))["command"] == "check"
     done = process("check", broken, "-q")
     assert (done.returncode, done.stdout, done.stderr) == (1, "", "")
-    done = process("prove", "examples/unet.onnx", "height >= 9", "--quiet")
-    assert (done.returncode, done.stdout) == (1, "")
-    done = process("check", "examples/none.onnx", "-q")
-    assert (done.returncode, done.stdout, "there is no file" in done.stderr) == (2, "", True)
-    done = process("prove", "examples/unet.onnx", "1 == 1", "-o", str(tmp_path / "no/such/folder"))
-    assert (done.returncode, "cannot write" in done.stderr) == (2, True)
+    unet = str(ROOT / "examples/unet.onnx")
+    assert run("prove", unet, "height >= 9", "--quiet", code=1).stdout == ""
+    told = run("check", "examples/none.onnx", "-q", code=2)
+    assert (told.stdout, "there is no file" in told.stderr) == ("", True)
+    assert (
+        "cannot write" in run("prove", unet, "1 == 1", "-o", str(tmp_path / "no/such/folder"), code=2).stderr
+    )
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")

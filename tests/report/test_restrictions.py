@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime as ort
 import pytest
 
 import shapesolve as ss
-from shapesolve.explain.finding import Finding
+from shapesolve.causes.finding import Finding
 
 from .. import building
 from ..operators.conftest import RunFailed, run, text
@@ -348,7 +347,7 @@ def test_sizes_at_which_a_model_fails_are_told_of_all_dims_of_a_condition() -> N
     for told, good in zip(note.removeprefix("runs at ").split(", not at "), (True, False), strict=True):
         sizes = dict(part.split(" = ") for part in told.split(", "))
         x = np.zeros((int(sizes["batch"]), int(sizes["seq"]), 2), np.float32)
-        session = ort.InferenceSession(m.SerializeToString(), providers=["CPUExecutionProvider"])
+        session = building.session(m)
         if good:
             session.run(None, {"x": x})
         else:
@@ -372,7 +371,7 @@ def test_a_target_that_repeats_sizes_of_its_data_is_not_to_be_derived_from_shape
     rows = model(
         "g (float[batch, seq, 12] x) => (float[a, b] y) { y = Reshape(x, target) }", target=ints(-1, 12)
     )
-    session = ort.InferenceSession(rows.SerializeToString(), providers=["CPUExecutionProvider"])
+    session = building.session(rows)
     for shape in ((2, 6, 12), (3, 6, 12)):
         assert session.run(None, {"x": np.zeros(shape, np.float32)})[0].shape == (shape[0] * shape[1], 12)
 
@@ -510,7 +509,7 @@ def test_the_example_is_one_at_which_only_the_node_that_is_told_fails(mode: str)
     (f,) = [f for f in ss.analyze(PATCHES, broadcast=mode).diagnostics if f.code == "SS404"]
     assert f.op_type == "Add"
     assert _runs(PATCHES, dict(f.runs))
-    session = ort.InferenceSession(PATCHES.SerializeToString(), providers=["CPUExecutionProvider"])
+    session = building.session(PATCHES)
     sizes = dict(f.fails)
     with pytest.raises(Exception, match="Add node"):
         session.run(None, {"x": np.zeros([sizes["batch"], 3, sizes["n"]], "f4")})

@@ -8,17 +8,15 @@ from pathlib import Path
 
 import pytest
 
-import shapesolve as ss
-from shapesolve.explain.diagnose import CODES
+from shapesolve.findings.diagnose import CODES
 from shapesolve.report.sarif import command, github_text, sarif_text
 
-from .broken import CASES
-
-FOUND = [(f"models/{n} 1.onnx", ss.analyze(m, assume=a).findings) for n, (m, a) in CASES.items()]
+from .broken import CASES, analyzed
 
 
 def document() -> dict[str, object]:
-    data: dict[str, object] = json.loads(sarif_text(FOUND, {"/tmp/bad.onnx": "is truncated"}))
+    found = [(f"models/{name} 1.onnx", analyzed(name).findings) for name in CASES]
+    data: dict[str, object] = json.loads(sarif_text(found, {"/tmp/bad.onnx": "is truncated"}))
     return data
 
 
@@ -28,7 +26,7 @@ def test_what_the_standard_asks_for() -> None:
     (run,) = data["runs"]  # type: ignore[misc]
     rules = run["tool"]["driver"]["rules"]
     assert [r["id"] for r in rules] == list(CODES)
-    findings = [f for _, found in FOUND for f in found]
+    findings = [f for name in CASES for f in analyzed(name).findings]
     assert {f.severity for f in findings} == {"error", "warning", "info"}
     for result, finding in zip(run["results"], findings, strict=True):
         assert rules[result["ruleIndex"]]["id"] == result["ruleId"] == finding.code
@@ -55,7 +53,6 @@ def test_github_commands_are_escaped() -> None:
         command("error", "50%\nbad", "a,b:c.onnx", "x: y")
         == "::error file=a%2Cb%3Ac.onnx,title=x%3A y::50%25%0Abad"
     )
-    model, assume = CASES["matmul_inner"]
-    (line,) = github_text([("m.onnx", ss.analyze(model, assume=assume).diagnostics)]).splitlines()
+    (line,) = github_text([("m.onnx", analyzed("matmul_inner").diagnostics)]).splitlines()
     assert line.startswith("::error file=m.onnx,title=SS201 MatMul cannot multiply these shapes::")
     assert "\n" not in line

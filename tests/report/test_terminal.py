@@ -10,10 +10,10 @@ import pytest
 from click.testing import CliRunner
 
 import shapesolve as ss
-from shapesolve.change.diff import diff
-from shapesolve.change.differences import diff_lines
+from shapesolve.change.compare.diff import diff
+from shapesolve.change.compare.differences import diff_lines
 from shapesolve.cli import app, console, layout
-from shapesolve.explain.diagnose import CODES
+from shapesolve.findings.diagnose import CODES
 from shapesolve.lines import Printed, line, plain, row
 from shapesolve.report.derivation import derivation_lines
 from shapesolve.report.evaluation import evaluation_lines

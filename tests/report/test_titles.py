@@ -13,9 +13,10 @@ import onnxruntime as ort
 import pytest
 
 import shapesolve as ss
-from shapesolve.explain.finding import Finding
+from shapesolve.causes.finding import Finding
 from shapesolve.expr import Cond, parse_cond
 
+from .. import building
 from ..building import EVERYTHING
 from ..nodes import z
 from .broken import ints, model
@@ -76,13 +77,6 @@ def drawn(random: Random) -> tuple[onnx.ModelProto, tuple[str, ...]]:
     return model(head + body, **stored), ("batch", "length")
 
 
-def _session(m: onnx.ModelProto) -> ort.InferenceSession:
-    options = ort.SessionOptions()
-    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.log_severity_level = 4
-    return ort.InferenceSession(m.SerializeToString(), options, providers=["CPUExecutionProvider"])
-
-
 def _refusal(session: ort.InferenceSession, sizes: dict[str, int]) -> str:
     try:
         session.run(None, {"x": z(sizes["batch"], 2, sizes["length"])})
@@ -98,7 +92,7 @@ def _runs(session: ort.InferenceSession, sizes: dict[str, int]) -> bool:
 @pytest.mark.parametrize("seed", range(120 if EVERYTHING else 24))
 def test_titles_hold_for_whatever_runs_and_helps_name_sizes_that_run(seed: int) -> None:
     m, names = drawn(Random(seed))
-    a, session = ss.analyze(m), _session(m)
+    a, session = ss.analyze(m), building.session(m, optimized=False)
     grid = [dict(zip(names, at)) for at in product(range(1, 7), range(1, 26))]
     runs = [at for at in grid if _runs(session, at)]
     assert runs == [at for at in grid if not a._solved.violations_at(at)]
@@ -136,7 +130,7 @@ def test_why_names_where_onnxruntime_stops_and_sizes_that_run(seed: int) -> None
     for i, node in enumerate(m.graph.node):
         node.name = node.name or f"node_{i}_{node.op_type}"
     a = ss.analyze(m)
-    session = _session(m)
+    session = building.session(m, optimized=False)
     for sizes in ({"batch": random.randint(1, 5), "length": random.randint(1, 30)} for _ in range(4)):
         if _runs(session, sizes) or not a.ok:
             continue

@@ -23,10 +23,10 @@ from shapesolve.expr import (
     parse_cond,
     symbol,
 )
-from shapesolve.propagate.constraint import Constraint, Origin
-from shapesolve.propagate.facts import Facts
-from shapesolve.propagate.log import ConstraintSet, need
 from shapesolve.solve.cone_of_influence import legal_broadcasts
+from shapesolve.solve.facts.constraint import Constraint, Origin
+from shapesolve.solve.facts.facts import Facts
+from shapesolve.solve.facts.log import ConstraintSet, need
 
 #: symbols that an analysis made, as texts call them here
 OURS = {f"_d{i}": symbol(f"_d{i}", made=True) for i in range(4)}

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from shapesolve.expr import Dim, all_of, any_of, eq, ge, ite, maximum, ne, parse_cond, symbol
-from shapesolve.propagate.facts import Facts
-from shapesolve.propagate.linear import infeasible
-from shapesolve.propagate.residual import Residue
 from shapesolve.solve import engine as engine_module
 from shapesolve.solve.cases import decide, factor_pairs
 from shapesolve.solve.engine import Engine
+from shapesolve.solve.facts.facts import Facts
+from shapesolve.solve.facts.linear import infeasible
+from shapesolve.solve.facts.residual import Residue
 from shapesolve.solve.periods import Regular
 from shapesolve.solve.search import Contradiction, learned, satisfies
 from shapesolve.solve.tables import Table

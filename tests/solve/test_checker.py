@@ -7,8 +7,8 @@ import pytest
 
 from shapesolve.expr import Dim, eq, ge, parse_cond
 from shapesolve.expr.closures import Compiler
-from shapesolve.propagate.constraint import Constraint, Origin
 from shapesolve.solve.check import Checker
+from shapesolve.solve.facts.constraint import Constraint, Origin
 
 from .building import OURS
 

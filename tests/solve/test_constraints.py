@@ -5,13 +5,13 @@ from itertools import product
 
 import pytest
 
-from shapesolve.explain.conflict import minimal_cores
+from shapesolve.causes.conflict import minimal_cores
 from shapesolve.expr import Dim, parse_cond
-from shapesolve.propagate.constraint import Constraint
-from shapesolve.propagate.log import ConstraintSet, need
 from shapesolve.solve.check import Checker
 from shapesolve.solve.cone_of_influence import legal_broadcasts
 from shapesolve.solve.engine import Engine
+from shapesolve.solve.facts.constraint import Constraint
+from shapesolve.solve.facts.log import ConstraintSet, need
 from tests.building import seeds
 
 from .building import random_system, system

@@ -5,9 +5,9 @@ from itertools import product
 import pytest
 
 from shapesolve.expr import FALSE, constant, divides, eq, ge, le, parse_cond, symbol
-from shapesolve.propagate.facts import Facts
-from shapesolve.propagate.residual import Residue, unsimplified
 from shapesolve.solve.engine import Engine
+from shapesolve.solve.facts.facts import Facts
+from shapesolve.solve.facts.residual import Residue, unsimplified
 from tests.building import seeds
 
 from .building import random_dim, random_system, system

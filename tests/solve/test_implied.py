@@ -5,9 +5,9 @@ from random import Random
 
 import shapesolve
 from shapesolve.expr import Dim, ge, parse_cond
-from shapesolve.propagate.facts import Facts
 from shapesolve.solve.contract.implied import Held, Implications
 from shapesolve.solve.engine import Engine
+from shapesolve.solve.facts.facts import Facts
 from shapesolve.solve.search import learned
 from tests.test_tail import chain
 

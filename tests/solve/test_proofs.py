@@ -3,11 +3,11 @@
 import pytest
 
 from shapesolve.expr import Dim, Shape, parse_cond, parse_dim, symbol
-from shapesolve.propagate.residual import Residue
 from shapesolve.solve.ambiguity import find_ambiguities
 from shapesolve.solve.bindings import find_bindings
 from shapesolve.solve.engine import Engine
 from shapesolve.solve.equality import find_equalities
+from shapesolve.solve.facts.residual import Residue
 from shapesolve.solve.proof import Proved, Prover, Refuted, Unknown
 from tests.building import seeds
 

@@ -7,20 +7,22 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
 
 import shapesolve as ss
-from shapesolve.change.diff import diff
+from shapesolve.change.compare.diff import diff
 from shapesolve.solve.proof import Proved, Refuted, Unknown
 from shapesolve.testing import assert_shapes
 
-from ..nodes import body, info, ints, model, run, z
+from ..building import parsed
+from ..nodes import run, z
 
-DTYPES = {TensorProto.FLOAT: np.float32, TensorProto.INT64: np.int64, TensorProto.BOOL: np.bool_}
+
+def model(text: str, **stored: np.ndarray[Any, Any]) -> onnx.ModelProto:
+    return parsed(f"g {text}", 18, **stored)
 
 
-IDENTITY = model([helper.make_node("Relu", ["X"], ["Z"])], [info("X", ["batch"])], ["Z"])
-ADD = model([helper.make_node("Add", ["X", "Y"], ["Z"])], [info("X", ["a"]), info("Y", ["b"])], ["Z"])
+IDENTITY = model("(float[batch] X) => (Z) { Z = Relu(X) }")
+ADD = model("(float[a] X, float[b] Y) => (Z) { Z = Add(X, Y) }")
 
 
 @pytest.mark.parametrize("mode", ["named", "strict", "equal"])
@@ -52,10 +54,8 @@ def test_shapes_that_rest_on_an_assumption_are_not_asserted(wanted: str) -> None
 
 def test_a_difference_at_size_one_is_a_difference() -> None:
     def sliced(start: int, end: int) -> onnx.ModelProto:
-        stored = [ints("s", [start]), ints("e", [end])]
-        return model(
-            [helper.make_node("Slice", ["X", "s", "e"], ["Z"])], [info("X", ["batch"])], ["Z"], stored
-        )
+        ends = f"int64[1] s = {{{start}}}, int64[1] e = {{{end}}}"
+        return model(f"(float[batch] X) => (Z) <{ends}> {{ Z = Slice(X, s, e) }}")
 
     assert [run(sliced(*ends), X=z(1))[0].shape for ends in ((1, 2), (0, 1))] == [(0,), (1,)]
     found = diff(ss.analyze(sliced(1, 2)), ss.analyze(sliced(0, 1)))
@@ -63,68 +63,22 @@ def test_a_difference_at_size_one_is_a_difference() -> None:
     assert not found.same
 
 
-_TRIP = [info("i", [], TensorProto.INT64), info("c0", [], TensorProto.BOOL)]
-_GOES_ON = helper.make_node("Identity", ["c0"], ["co"])
-_SWAPPED = model(
-    [
-        helper.make_node(
-            "Loop",
-            ["trips", "", "X", "Y"],
-            ["P", "Q"],
-            body=body(
-                [
-                    _GOES_ON,
-                    helper.make_node("Identity", ["y"], ["xo"]),
-                    helper.make_node("Identity", ["x"], ["yo"]),
-                ],
-                [info("co", [], TensorProto.BOOL), "xo", "yo"],
-                [*_TRIP, info("x", None), info("y", None)],
-            ),
-        )
-    ],
-    [info("X", ["a"]), info("Y", ["b"])],
-    ["P", "Q"],
-    [ints("trips", 2)],
-)
-_DOUBLED = model(
-    [
-        helper.make_node(
-            "Loop",
-            ["trips", "", "X"],
-            ["P"],
-            body=body(
-                [_GOES_ON, helper.make_node("Concat", ["x", "x"], ["xo"], axis=0)],
-                [info("co", [], TensorProto.BOOL), "xo"],
-                [*_TRIP, info("x", None)],
-            ),
-        )
-    ],
-    [info("X", ["a"])],
-    ["P"],
-    [ints("trips", 3)],
-)
-_RESPLIT = model(
-    [
-        helper.make_node("SplitToSequence", ["A", "two"], ["s"], axis=0),
-        helper.make_node("ConcatFromSequence", ["s"], ["P"], axis=0),
-    ],
-    [info("A", ["a", "k"])],
-    ["P"],
-    [ints("two", 2)],
-)
-_SCALED = model(
-    [
-        helper.make_node("Shape", ["A"], ["s"]),
-        helper.make_node("Cast", ["s"], ["f"], to=TensorProto.FLOAT),
-        helper.make_node("Mul", ["f", "scale"], ["g"]),
-        helper.make_node("Floor", ["g"], ["c"]),
-        helper.make_node("Cast", ["c"], ["q"], to=TensorProto.INT64),
-        helper.make_node("ConstantOfShape", ["q"], ["P"]),
-    ],
-    [info("A", ["a"])],
-    ["P"],
-    [numpy_helper.from_array(np.array([0.3], np.float32), "scale")],
-)
+_SWAPPED = model("""(float[a] X, float[b] Y) => (P, Q) <int64 trips = {2}> {
+    P, Q = Loop(trips, , X, Y) <body = t (int64 i, bool c, float[p] x, float[q] y) => (co, xo, yo)
+        { co = Identity(c) xo = Identity(y) yo = Identity(x) }>
+}""")
+_DOUBLED = model("""(float[a] X) => (P) <int64 trips = {3}> {
+    P = Loop(trips, , X) <body = t (int64 i, bool c, float[p] x) => (co, xo) { co = Identity(c) xo = Concat<axis = 0>(x, x) }>
+}""")
+for _loop in (_SWAPPED, _DOUBLED):
+    for _carried in _loop.graph.node[0].attribute[0].g.input[2:]:
+        _carried.type.tensor_type.ClearField("shape")
+_RESPLIT = model("""(float[a, k] A) => (P) <int64 two = {2}> {
+    s = SplitToSequence<axis = 0>(A, two) P = ConcatFromSequence<axis = 0>(s)
+}""")
+_SCALED = model("""(float[a] A) => (P) <float[1] scale = {0.3}> {
+    s = Shape(A) f = Cast<to = 1>(s) g = Mul(f, scale) c = Floor(g) q = Cast<to = 7>(c) P = ConstantOfShape(q)
+}""")
 
 
 @pytest.mark.parametrize(
@@ -175,21 +129,17 @@ def test_a_refutation_gives_sizes_of_all_inputs_at_which_the_claim_is_false(
 
 
 def test_nothing_is_said_of_a_model_that_no_size_runs() -> None:
-    m = model(
-        [helper.make_node("Reshape", ["X", "t"], ["Z"])], [info("X", ["N"])], ["Z"], [ints("t", [-1, -1])]
-    )
+    m = model("(float[N] X) => (Z) <int64[2] t = {-1, -1}> { Z = Reshape(X, t) }")
     with pytest.raises(Exception, match="Reshape"):
         run(m, X=z(4))
     assert isinstance(ss.analyze(m).prove("N == 4"), Unknown)
 
 
-_BRANCH = onnx.parser.parse_model("""<ir_version: 10, opset_import: ["": 21]>
-    g (float[A] x, float[B] w, float[N] z) => (y, o) {
-        s = Size(z) k = Constant<value_int=3>() c = Greater(s, k) f = Constant<value=float[2] {1, 2}>()
-        y = If(c) <then_branch = t () => (p) { h = Add(x, w) p = Concat<axis=0>(h, f) },
-                   else_branch = e () => (q) { q = Relu(x) }>
-        o = Add(y, z)
-    }""")
+_BRANCH = model("""(float[A] x, float[B] w, float[N] z) => (y, o) {
+    s = Size(z) k = Constant<value_int=3>() c = Greater(s, k) f = Constant<value=float[2] {1, 2}>()
+    y = If(c) <then_branch = t () => (p) { h = Add(x, w) p = Concat<axis=0>(h, f) }, else_branch = e () => (q) { q = Relu(x) }>
+    o = Add(y, z)
+}""")
 
 
 def test_a_branch_that_is_not_taken_requires_no_broadcast() -> None:
@@ -201,7 +151,7 @@ def test_a_branch_that_is_not_taken_requires_no_broadcast() -> None:
 
 
 def test_bounds_and_divisors_name_what_they_rest_on() -> None:
-    m = model([helper.make_node("Add", ["X", "Y"], ["Z"])], [info("X", ["a"]), info("Y", [6])], ["Z"])
+    m = model("(float[a] X, float[6] Y) => (Z) { Z = Add(X, Y) }")
     taken = ss.analyze(m, broadcast="equal")
     assert run(m, X=z(1), Y=z(6))[0].shape == (6,)  # accepted by the runtime, not by the mode
     assert (taken.bounds("a"), taken.bounds("a").assumptions) == ((6, 6), ("a == 6",))
@@ -214,7 +164,7 @@ def test_bounds_and_divisors_name_what_they_rest_on() -> None:
 
 def test_a_tensor_is_never_taken_for_a_dim_of_the_author() -> None:
     for name in ("__2", "ref_0", "ref_1"):
-        m = model([helper.make_node("Relu", ["X"], ["Z"])], [info("X", [name, "a"])], ["Z"])
+        m = model(f"(float[{name}, a] X) => (Z) {{ Z = Relu(X) }}")
         assert run(m, X=z(3, 5))[0].shape == (3, 5)
         proof = ss.analyze(m).prove(f"Z[1] == {name}")
         assert isinstance(proof, Refuted)
@@ -246,7 +196,7 @@ def test_a_bound_size_is_an_integer_of_at_least_zero(size: Any) -> None:
 
 
 def test_what_the_broadcast_mode_added_is_named_everywhere() -> None:
-    m = model([helper.make_node("Add", ["X", "Y"], ["Z"])], [info("X", ["a"]), info("Y", [5])], ["Z"])
+    m = model("(float[a] X, float[5] Y) => (Z) { Z = Add(X, Y) }")
     assert run(m, X=z(1), Y=z(5))[0].shape == (5,)
     a = ss.analyze(m, broadcast="equal")
     proof = a.prove("a == 5")
@@ -263,15 +213,13 @@ def test_what_the_broadcast_mode_added_is_named_everywhere() -> None:
 
 def test_sizes_behind_a_branch_rest_on_no_assumption_of_the_broadcast_mode() -> None:
     """Whether the branch runs is data: where it does not, nothing is assumed of the sizes that it would broadcast."""
-    wide = body([helper.make_node("Add", ["X", "two"], ["t"])], ["t"], [])
-    same = body([helper.make_node("Identity", ["X"], ["t"])], ["t"], [])
-    nodes = [
-        helper.make_node("ReduceSum", ["X"], ["sum"], keepdims=0),
-        helper.make_node("Greater", ["sum", "zero"], ["taken"]),
-        helper.make_node("If", ["taken"], ["Z"], then_branch=wide, else_branch=same),
-    ]
-    stored = [numpy_helper.from_array(z(2, 1), "two"), numpy_helper.from_array(np.float32(0), "zero")]
-    m = model(nodes, [info("X", ["n", "a", "n"])], ["Z"], stored)
+    m = model(
+        """(float[n, a, n] X) => (Z) <float zero = {0}> {
+            sum = ReduceSum<keepdims = 0>(X) taken = Greater(sum, zero)
+            Z = If(taken) <then_branch = t () => (t) { t = Add(X, two) }, else_branch = e () => (e) { e = Identity(X) }>
+        }""",
+        two=z(2, 1),
+    )
     a = ss.analyze(m, broadcast="equal")
     for x in (z(1, 1, 1), -z(1, 1, 1)):
         told = [d.evaluate({"n": 1, "a": 1}) for d in a.shapes["Z"]]
@@ -279,12 +227,9 @@ def test_sizes_behind_a_branch_rest_on_no_assumption_of_the_broadcast_mode() -> 
 
 
 def test_a_node_that_is_wrong_under_an_assumption_names_it() -> None:
-    nodes = [
-        helper.make_node("Add", ["X", "Y"], ["Z"]),
-        helper.make_node("Shape", ["X"], ["axes"]),
-        helper.make_node("ReduceSum", ["X", "axes"], ["R"]),
-    ]
-    m = model(nodes, [info("X", [1, "a"]), info("Y", [3])], ["Z", "R"])
+    m = model(
+        "(float[1, a] X, float[3] Y) => (Z, R) { Z = Add(X, Y) axes = Shape(X) R = ReduceSum(X, axes) }"
+    )
     assert run(m, X=z(1, 1), Y=z(3))[1].shape == (1, 1)
     a = ss.analyze(m, broadcast="equal")
     (conflict,) = a.conflicts
@@ -296,14 +241,9 @@ def test_a_node_that_is_wrong_under_an_assumption_names_it() -> None:
 
 def test_a_conflict_that_an_assumption_causes_through_data_names_it() -> None:
     """The mode takes `a` for 2, and the number of elements, as data, makes 4 rows of it: no chain of sizes leads there."""
-    nodes = [
-        helper.make_node("Expand", ["X", "target"], ["E"]),
-        helper.make_node("Size", ["X"], ["n"]),
-        helper.make_node("Range", ["zero", "n", "one"], ["rows"]),
-        helper.make_node("Add", ["rows", "pair"], ["Z"]),
-    ]
-    stored = [ints("target", [2, 2]), ints("zero", 0), ints("one", 1), ints("pair", [5, 6])]
-    m = model(nodes, [info("X", [2, "a"])], ["E", "Z"], stored)
+    m = model("""(float[2, a] X) => (E, Z)
+        <int64[2] target = {2, 2}, int64 zero = {0}, int64 one = {1}, int64[2] pair = {5, 6}>
+        { E = Expand(X, target) n = Size(X) rows = Range(zero, n, one) Z = Add(rows, pair) }""")
     assert run(m, X=z(2, 1))[1].shape == (2,)
     a = ss.analyze(m, broadcast="equal")
     (conflict,) = a.conflicts
@@ -314,17 +254,10 @@ def test_a_conflict_that_an_assumption_causes_through_data_names_it() -> None:
 
 def test_sizes_that_only_an_assumption_refuses_name_it() -> None:
     """The axes are an input with a default: given others, the mode takes a reduced size for 4, which 3 does not fit."""
-    nodes = [
-        helper.make_node("ReduceMax", ["X", "axes"], ["R"]),
-        helper.make_node("Expand", ["R", "target"], ["E"]),
-        helper.make_node("Mul", ["Y", "R"], ["Z"]),
-    ]
-    stored = [ints("axes", [0, 1]), ints("target", [3, 4])]
     m = model(
-        nodes,
-        [info("X", [3, "a"]), info("axes", [2], TensorProto.INT64), info("Y", [1, 3])],
-        ["E", "Z"],
-        stored,
+        "(float[3, a] X, int64[2] axes, float[1, 3] Y) => (E, Z) <int64[2] target = {3, 4}>"
+        " { R = ReduceMax(X, axes) E = Expand(R, target) Z = Mul(Y, R) }",
+        axes=np.array([0, 1]),
     )
     assert run(m, X=z(3, 4), Y=z(1, 3), axes=np.array([-1, -2]))[1].shape == (1, 3)
     shapes = {"X": (3, 4), "Y": (1, 3), "axes": (2,)}
@@ -333,30 +266,22 @@ def test_sizes_that_only_an_assumption_refuses_name_it() -> None:
     assert broken.constraint is not None
     assert (broken.text, broken.constraint.role) == ("_d1 == 4", "assumption")
     assert broken.message.startswith("under the assumption _d1 == 4 (broadcast")
-    assert "no size makes this run; Mul" in broken.message
+    assert "no input sizes run; Mul" in broken.message
 
 
 def test_that_nothing_runs_is_said_of_the_default_alone() -> None:
-    stored = [numpy_helper.from_array(z(5), "d")]
-    m = model(
-        [helper.make_node("Add", ["x", "d"], ["y"])], [info("x", ["a", 3]), info("d", ["k"])], ["y"], stored
-    )
+    m = model("(float[a, 3] x, float[k] d) => (y) { y = Add(x, d) }", d=z(5))
     with pytest.raises(Exception, match="Add"):
         run(m, x=z(2, 3))
     assert run(m, x=z(2, 3), d=z(3))[0].shape == (2, 3)
     analysis = ss.analyze(m)
     assert not analysis.check_inputs({"x": (2, 3), "d": (3,)})
     (broken,) = analysis.check_inputs({"x": (2, 3)})
-    assert broken.message.startswith("with the default of d, no size makes this run; Add")
+    assert broken.message.startswith("with the default of d, no input sizes run; Add")
 
 
 def test_what_a_default_decides_is_named() -> None:
-    m = model(
-        [helper.make_node("Reshape", ["X", "s"], ["Z"])],
-        [info("X", ["a", "b"]), info("s", [2], TensorProto.INT64)],
-        ["Z"],
-        [ints("s", [-1, 4])],
-    )
+    m = model("(float[a, b] X, int64[2] s) => (Z) { Z = Reshape(X, s) }", s=np.array([-1, 4]))
     assert run(m, X=z(2, 6), s=np.array([-1, 3]))[0].shape == (4, 3)
     a = ss.analyze(m)
     proof = a.prove("Z[1] == 4")
@@ -374,8 +299,6 @@ def test_what_would_have_to_be_assumed_itself_is_refuted() -> None:
         proof = a.prove(claim)
         assert isinstance(proof, Refuted)
         assert proof.counterexample == {"batch": batch}
-    both = model(
-        [helper.make_node("Concat", ["X", "Y"], ["Z"], axis=0)], [info("X", ["a"]), info("Y", ["b"])], ["Z"]
-    )
+    both = model("(float[a] X, float[b] Y) => (Z) { Z = Concat<axis = 0>(X, Y) }")
     assert run(both, X=z(3), Y=z(0))[0].shape == (3,)
     assert isinstance(ss.analyze(both).prove("Z[0] >= a + 1"), Refuted)

@@ -11,8 +11,10 @@ import pytest
 
 import shapesolve
 
-ort = pytest.importorskip("onnxruntime")
+from ..building import EVERYTHING, run
 
+#: models whose inputs are found by many trials
+SEARCHED = {"Squeeze, MatMul, Add", "Squeeze twice"}
 HEAD = '<ir_version: 8, opset_import: ["": 17]> g'
 IF = """
     last = Constant<value = int64[1] {-1}>()  one = Constant<value = int64[1] {1}>()
@@ -43,11 +45,8 @@ def _ordered(text: str) -> str:
 
 
 def _runs(model: onnx.ModelProto, shape: tuple[int, ...]) -> tuple[int, ...] | None:
-    options = ort.SessionOptions()
-    options.log_severity_level = 4
     try:
-        session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-        return tuple(session.run(["o"], {"x": np.ones(shape, np.float32)})[0].shape)
+        return tuple(run(model, {"x": np.ones(shape, np.float32)})[0].shape)
     except Exception:
         return None
 
@@ -64,7 +63,7 @@ def test_sizes_that_decide_a_rank_are_judged(name: str) -> None:
         sizes = dict(zip("abc", shape, strict=True))
         assert bool(analysis.check_inputs({"x": shape})) == (real is None), shape
         assert analysis.evaluate(sizes).get("o") == real, shape
-    for made in shapesolve.generate_inputs(model, count=3):
+    for made in shapesolve.generate_inputs(model, count=3) if EVERYTHING or name not in SEARCHED else ():
         assert _runs(model, made["x"].shape) is not None
 
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from click.testing import CliRunner
 from onnx import helper, numpy_helper
@@ -158,13 +157,8 @@ def test_a_model_that_cannot_run_ends_every_command_with_an_error(tmp_path: Path
 
 
 def runs_at_all(m: onnx.ModelProto) -> bool:
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
     try:
-        session = onnxruntime.InferenceSession(
-            m.SerializeToString(), options, providers=["CPUExecutionProvider"]
-        )
-        session.run(None, {"X": z(1, 3, 8, 8)})
+        building.run(m, {"X": z(1, 3, 8, 8)})
     except Exception:
         return False
     return True

@@ -8,9 +8,9 @@ import onnx
 import pytest
 
 import shapesolve
-from benchmarks.stems import STEMS
 
 from ..building import bundled_files, corpus_files
+from .stems import STEMS
 
 MODELS = [f for f in bundled_files() + corpus_files("models") if f.with_name("truth.json").exists()]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import product
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from shapesolve.expr import Dim, constant, parse_cond, parse_dim, symbol
@@ -38,7 +38,6 @@ _ATOMS = st.sampled_from(
 _TERMS = st.lists(st.tuples(st.integers(-64, 64), st.lists(_ATOMS, max_size=3)), min_size=1, max_size=4)
 
 
-@settings(max_examples=60, deadline=None)
 @given(_TERMS)
 def test_what_is_joined_is_equal_wherever_the_steps_hold(terms: list[tuple[int, list[str]]]) -> None:
     total: Dim = constant(0)

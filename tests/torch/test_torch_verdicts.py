@@ -81,7 +81,7 @@ class Truncated(nn.Module):
 def test_an_example_at_the_end_of_a_range_gets_a_declaration_that_was_tried() -> None:
     shapes = {"x": {0: Dim("n", min=1, max=8), 1: Dim("t", min=16, max=64)}}
     (finding,) = check(Truncated(), (torch.zeros(2, 16, 4),), dynamic_shapes=shapes).findings
-    assert (finding.code, finding.verdict) == ("SS610", "tracer")
+    assert (finding.code, finding.verdict) == ("SS601", "graph")
     assert check(
         Truncated(), (torch.zeros(2, 16, 4),), dynamic_shapes=pasted(finding.help.partition("\n")[2])
     ).ok

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ...expr import Cond, eq
 from ...expr.closures import Compiler, Test
-from ...propagate import budget
 from ..cone_of_influence import by_symbol, reached
+from ..facts import budget
 from ..search import Contradiction, Model, find_model
 
 
@@ -66,14 +66,17 @@ def needed_by(
 def _enough(term: Cond, hits: Sequence[tuple[Model, list[Cond]]], tests: Sequence[Test]) -> set[Cond]:
     """Return the requirements that are violated at the sizes a term rejects (`hits`), for each of its parts.
 
-    Sizes next to accepted ones are used if there are any, otherwise all.
+    Sizes next to accepted ones are used if there are any, otherwise all. What is violated at only some of these sizes says
+    less than the term: it counts only if nothing is violated at all of them. Sizes of 1, which broadcast, don't count.
     """
     found: set[Cond] = set()
     for part in term.args if term.kind == "and" else (term,):
         own = [(point, broken) for point, broken in hits if part.evaluate(point) is False]
         if len({frozenset(broken) for _, broken in own}) > 1:
             own = [(point, broken) for point, broken in own if _is_next(point, term, tests)] or own
-        found.update(c for _, broken in own for c in broken)
+        usual = [set(broken) for point, broken in own if all(point.get(n, 2) > 1 for n in term.free)]
+        always = set.intersection(*usual) if usual else set()
+        found |= always or {c for _, broken in own for c in broken}
     return found
 
 

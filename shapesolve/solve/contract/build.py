@@ -20,12 +20,12 @@ from typing import Any
 from ...expr import FALSE, Cond, Dim, ge
 from ...expr.plain import KINDS, is_plain, kind_of
 from ...expr.printing import Writer
-from ...propagate import budget
-from ...propagate.facts import Facts
-from ...propagate.log import ConstraintSet, Stated, all_rows, need
-from ...propagate.residual import divisors, equalities, intervals, waiting
 from ..accepted import Accepted, find_accepted
 from ..engine import Engine
+from ..facts import budget
+from ..facts.facts import Facts
+from ..facts.log import ConstraintSet, Stated, all_rows, need
+from ..facts.residual import divisors, equalities, intervals, waiting
 from ..groups import by_groups
 from ..search import Contradiction, Effort, learned
 from .attribute import needed_by
@@ -215,12 +215,9 @@ class _Builder:
             and self._roles(causes) - {"definition"}
         }
         data = frozenset[str]().union(*(c.free for c in found)) - self.inputs.keys()
-        defined = [
-            self.facts.cond(need(row))
-            for _, row in (self.rows.stated() if data else ())
-            if row.role == "definition" and not data.isdisjoint(row.cond.free)
-        ]
-        return self._more(found, [*reduced, *defined])
+        rows = (row for _, row in (self.rows.stated() if data else ()) if row.role == "definition")
+        stated = (self.facts.cond(need(row)) for row in rows)
+        return self._more(found, [*reduced, *(c for c in stated if not data.isdisjoint(c.free))])
 
     def _declared(self, reduced: Sourced) -> dict[Cond, Numbers]:
         """Declared sizes of the model that no node requires."""

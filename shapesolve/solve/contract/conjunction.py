@@ -8,11 +8,11 @@ from typing import Any
 from ...expr import Cond, Dim, all_of, any_of, eq
 from ...expr.cond import has_value
 from ...expr.plain import factors_paired, is_plain, kind_of
-from ...propagate import budget
-from ...propagate.facts import Facts
-from ...propagate.residual import intervals
 from ..cone_of_influence import by_symbol, nearby
 from ..engine import Engine
+from ..facts import budget
+from ..facts.facts import Facts
+from ..facts.residual import intervals
 from ..simplify.cost import cost
 from ..simplify.domain import defined_where, is_size
 from ..simplify.forms import Forms, by_choices, by_factors, is_worked_on

@@ -12,8 +12,8 @@ from ...arguments import checked
 from ...expr import Cond, Dim, parse_cond, parse_dim
 from ...expr.plain import Kind, kind_of, sides_of
 from ...lazy import cached_property
-from ...propagate.constraint import Constraint, Role
-from ...propagate.log import ConstraintSet
+from ..facts.constraint import Constraint, Role
+from ..facts.log import ConstraintSet
 from .usual import NO_SCOPE, Scope
 
 
@@ -165,11 +165,13 @@ class Usual:
         terms: The conditions, in their form for usual sizes.
         scope: Conditions on input sizes that the terms assume, besides `1 <= n < 10**9` for each size.
         whole: The model's whole scope, for shapes.
+        impossible: True if no sizes satisfy the requirements.
     """
 
     terms: Terms
     scope: tuple[Cond, ...] = ()
     whole: Scope = NO_SCOPE
+    impossible: bool = False
 
     def __len__(self) -> int:
         return len(self.terms)
@@ -190,6 +192,8 @@ class Usual:
     @property
     def nothing(self) -> str:
         """Text for no terms, where the exact contract has some."""
+        if self.impossible:
+            return "no input sizes"
         names = f" ({', '.join(self.may_be_empty)} may be 0)" if self.may_be_empty else ""
         return f"any input size of at least 1 runs{names}"
 
@@ -201,7 +205,8 @@ class Usual:
 
     def to_json(self) -> dict[str, Any]:
         """Plain data, in a stable order."""
-        return {"scope": [*map(text_of, self.scope)], "terms": [t.to_json() for t in self.terms]}
+        terms = [t.to_json() for t in self.terms]
+        return {"scope": [*map(text_of, self.scope)], "terms": terms, "impossible": self.impossible}
 
 
 def heading(scope: Iterable[Cond]) -> str:
@@ -267,7 +272,7 @@ class Contract(Sequence[Term]):
     @cached_property
     def usual(self) -> Usual:
         """The form for usual sizes, which is displayed first."""
-        return Usual(self.terms) if self.find_usual is None else self.find_usual()
+        return Usual(self.terms, impossible=self.impossible) if self.find_usual is None else self.find_usual()
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "usual": self.usual, "find_usual": None}

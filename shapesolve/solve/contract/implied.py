@@ -8,10 +8,10 @@ from ...expr import Cond
 from ...expr.cond import has_value
 from ...expr.plain import factors_paired, is_plain
 from ...expr.traverse import atoms_of
-from ...propagate import budget
-from ...propagate.facts import Facts
 from ..cone_of_influence import reached
 from ..engine import Engine
+from ..facts import budget
+from ..facts.facts import Facts
 from ..search import Contradiction, learned
 from ..simplify.domain import Plainly, is_size
 

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from ...expr import Cond, Dim, eq, ge, le
 from ...expr.plain import is_plain
-from ...propagate import budget
 from ..engine import Engine
+from ..facts import budget
 from ..sizes import SizeFinder
 
 #: shortens conditions, given others; None if they contradict each other

@@ -8,7 +8,7 @@ from ...expr import Atom, Cond, Dim
 from ...expr.limits import MAX_DEPTH
 from ...expr.presentation import pieces_of
 from ...expr.traverse import atoms_in, atoms_of, nesting
-from ...propagate import budget
+from ..facts import budget
 
 
 class ReadingCost(NamedTuple):

@@ -13,10 +13,10 @@ from ...expr import Cond, Dim, eq, ge, ite, le, ne, of_atom, symbol
 from ...expr.atom import Atom
 from ...expr.rewrite import Rewriter
 from ...expr.traverse import atoms_of
-from ...propagate import budget
-from ...propagate.facts import Facts
 from ..cone_of_influence import by_symbol, reached
 from ..engine import Engine
+from ..facts import budget
+from ..facts.facts import Facts
 from ..periods import Regular
 from ..search import Contradiction, learned
 from ..tables import Inexact, Sizes, Table
@@ -82,25 +82,12 @@ class Domain:
         known = facts.decide(cond)
         if known is not None:
             return known
-        if self.refutes(cond):
-            return False
-        if len(cond.free) == 1:
-            (name,) = cond.free
-            alone = self.alone(name)
-            same = self.regular.same([*alone, cond], alone, name, 0) if is_size(cond, name) else None
-            if same is not None and (same or not self._is_linked(name)):
-                return same
-        return self.engine.entails(cond, self.conds, cheap=True).proved
-
-    def refutes(self, cond: Cond) -> bool:
-        """True if a table of sample sizes has one at which it fails."""
-        points = self.points(cond)
-        if points is None:
-            return False
-        try:
-            return not bool(np.all(Table(points).truth(cond)))
-        except Inexact:
-            return False
+        found = self.engine.entails(cond, self.conds, cheap=True)
+        if found.proved or found.refuted or len(cond.free) != 1:
+            return found.proved
+        (name,) = cond.free
+        alone = self.alone(name)
+        return is_size(cond, name) and bool(self.regular.same([*alone, cond], alone, name, 0))
 
     # ------------------------------------------------------------------ single symbols
 
@@ -117,9 +104,6 @@ class Domain:
                 found.append(le(self._symbols[name], high))
             found = self._alone[name] = [c for c in dict.fromkeys(found) if not c.is_true]
         return found
-
-    def _is_linked(self, name: str) -> bool:
-        return any(name in c.free and len(c.free) > 1 for c in self.conds)
 
     def symbol(self, name: str) -> Dim:
         """The symbol of this name as it occurred in expressions (with its minimum)."""

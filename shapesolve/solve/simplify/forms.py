@@ -28,8 +28,8 @@ from ...expr import (
 from ...expr.canonical import common_factor, without
 from ...expr.plain import factors_paired, is_plain
 from ...expr.traverse import atoms_of
-from ...propagate import budget
 from ..engine import Engine
+from ..facts import budget
 from .cost import cost, is_small
 from .domain import Domain, defined_where
 from .ranges import separated
@@ -163,8 +163,6 @@ class Forms:
         return self._follows(form, cond) and self._follows(cond, form)
 
     def _follows(self, goal: Cond, given: Cond) -> bool:
-        if self.domain.refutes(any_of((~given, goal))):
-            return False
         return Domain((*self.others, given), self.engine).holds(goal)
 
     # ------------------------------------------------------------------ candidates

@@ -15,8 +15,8 @@ import numpy as np
 
 from ...expr import FALSE, Cond, Dim, all_of, any_of, eq, ge, le
 from ...expr.limits import SAFE
-from ...propagate import budget
 from ..engine import Engine
+from ..facts import budget
 from ..search import symbol_of
 from ..tables import Inexact, Sizes, Table, Truth, truth_table
 

@@ -8,9 +8,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 
 from ...expr import Cond, Dim, Shape, ge, symbol
 from ...expr.traverse import atoms_of
-from ...propagate.facts import Facts
-from ...propagate.residual import divisors, intervals
 from ..contract.contract import Contract
+from ..facts.facts import Facts
+from ..facts.residual import divisors, intervals
 from .cost import cost
 from .simplifier import Simplifier, is_linear
 from .strides import Strides

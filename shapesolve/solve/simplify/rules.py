@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from ...expr import ONE, ZERO, Atom, Cond, Dim, all_of, any_of, constant, eq, ge, le, lt, of_atom
-from ...propagate.budget import MAX_CASES
+from ..facts.budget import MAX_CASES
 from .domain import Domain
 
 #: a required condition, and the term where it holds

@@ -8,7 +8,7 @@ from ...expr import ZERO, Atom, Cond, Dim, DimTooLarge, constant, of_atom, rebui
 from ...expr.core import apply, from_terms
 from ...expr.structure import Monomial
 from ...expr.traverse import atoms_of
-from ...propagate import budget
+from ..facts import budget
 from ..tables import Inexact, Table
 from .cost import cost, is_small
 from .domain import Domain, is_size

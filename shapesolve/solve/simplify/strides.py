@@ -10,7 +10,7 @@ from ...expr import Atom, Dim, of_atom
 from ...expr.core import constant, from_terms
 from ...expr.structure import Monomial
 from ...expr.traverse import atoms_of
-from ...propagate.facts import Facts
+from ..facts.facts import Facts
 
 
 class Strides:

@@ -14,7 +14,7 @@ import numpy as np
 
 from ...expr import Dim, constant, floor_div, ite, le, maximum, minimum
 from ...expr.traverse import atoms_of
-from ...propagate import budget
+from ..facts import budget
 from ..tables import Sizes
 from .domain import Domain
 

@@ -1,4 +1,4 @@
-// Where a tensor's dims come from: the same walk backwards as shapesolve/explain/trace.py, for any tensor on demand.
+// Where a tensor's dims come from: the same walk backwards as shapesolve/causes/trace.py, for any tensor on demand.
 
 import { TensorKind, type Tables } from "./data";
 

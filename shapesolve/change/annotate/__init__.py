@@ -1,0 +1,1 @@
+"""Inferred shapes and the contract, written into a model."""

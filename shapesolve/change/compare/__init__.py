@@ -1,0 +1,1 @@
+"""Two models compared: interface, shapes, contract, and values."""

@@ -1,0 +1,1 @@
+"""One fixed export made dynamic, with proof that batch items stay apart."""

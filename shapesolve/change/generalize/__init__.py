@@ -1,0 +1,1 @@
+"""One dynamic model made of several fixed exports."""

@@ -1,0 +1,1 @@
+"""Which batch item each row of a tensor comes from."""

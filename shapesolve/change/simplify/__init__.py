@@ -1,0 +1,1 @@
+"""Models made smaller, or fixed to given sizes, with the same outputs."""

@@ -1,0 +1,1 @@
+"""Memory and operations at given sizes, as expressions in the input dims."""

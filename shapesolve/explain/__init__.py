@@ -1,1 +1,0 @@
-"""Explanations: the origin of sizes, the reasons for contradictions, and possible fixes."""

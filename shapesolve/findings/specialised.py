@@ -1,0 +1,157 @@
+"""Findings about dims declared dynamic that the graph fixes to a number or another dim."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..causes.failure import Failure, stored_text
+from ..causes.finding import Finding, Operand
+from ..causes.limits import MAX_LISTED
+from ..causes.operands import input_sites, sides_of
+from ..causes.repair import Repair, Repairs
+from ..causes.wording import export_note, limit_help, operand_rows, rule_text
+from ..expr import Dim, eq, symbol
+from ..lower.records import Entry
+from ..solve.facts.constraint import Constraint
+from ..solve.facts.log import need
+from .baked import Baked, Stored
+from .rows import Rows
+
+if TYPE_CHECKING:
+    from ..answers.solved import Solved
+
+
+class _Fixed(NamedTuple):
+    """Evidence that a dim is fixed: conditions, the node of the last one, a stored constant."""
+
+    name: str
+    to: Dim
+    causes: Sequence[Constraint]
+    entries: Sequence[Entry]
+    constant: Stored | None
+
+    @property
+    def entry(self) -> Entry:
+        return self.entries[-1]
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(c.origin.node for c in self.causes if c.origin.node))
+
+
+def findings(analysis: Solved) -> Iterator[Finding]:
+    """A finding for each dim with only one size, or equal to another dim."""
+    baked, repairs = Baked(analysis), Repairs(analysis.lowered, analysis.request)
+    for fixed in _fixed(analysis, baked, analysis.symbols):
+        name, to, causes = fixed.name, fixed.to, fixed.causes
+        first, reasons = causes[-1].origin, _reasons(fixed, analysis)
+        if to.terms and name in analysis.lowered.unnamed:
+            continue  # not declared as a separate size
+        if to.terms:
+            title = f"{name} is declared as an independent dim, but must equal {to}"
+            found = repairs.of_limit(fixed.entry, [name])
+            advice = ". Or: ".join(map(str, found)) or f"declare {name} as {to}"
+            sides = _sides(fixed, None, analysis)
+            yield Finding(
+                "SS402",
+                title,
+                first.node,
+                first.op_type,
+                fixed.nodes,
+                sides,
+                notes=reasons,
+                help=advice,
+                dims=(name,),
+            )
+            continue
+        title = f"{name} is declared dynamic, but only {name} = {to} runs"
+        if not to.const:
+            title = f"{name} must be 0: the model runs only on empty inputs"
+        found = repairs.of_limit(fixed.entry, [name])
+        is_feature = not found and baked.is_feature(fixed.entry, name, to.const)
+        named = baked.named(fixed.constant, fixed.entry)
+        met = None if not named else baked.reader(fixed.entry, fixed.constant)
+        if named and fixed.constant is not None and fixed.constant.data and not found and not is_feature:
+            reasons += export_note([name], named)
+        node, op_type, sides = first.node, first.op_type, _sides(fixed, fixed.constant, analysis)
+        if met is not None:
+            node, op_type = f"{met[1]}{met[0].label}", met[0].op_type
+            sides = operand_rows(input_sites(*met, analysis.lowered), analysis.lowered)
+        yield Finding(
+            "SS405" if is_feature else "SS401",
+            title,
+            node,
+            op_type,
+            tuple(dict.fromkeys((node, *fixed.nodes))),
+            sides,
+            notes=reasons,
+            help=_help(fixed, is_feature, found, baked),
+            constants=tuple(filter(None, [named])),
+            dims=(name,),
+        )
+
+
+def _fixed(analysis: Solved, baked: Baked, names: Collection[str]) -> Iterator[_Fixed]:
+    facts, symbols = analysis.facts, analysis.symbols
+    bound = analysis.request.bind and not facts.substitution.keys().isdisjoint(symbols)
+    unbound = analysis.again(bind={}) if bound else analysis
+    for name in names:
+        if name not in facts.substitution or name not in symbols or name in analysis.lowered.undeclared:
+            continue
+        to = facts.dim(symbols[name])
+        numbers = _deciding(name, to, sorted(facts.why([name])), analysis)
+        causes = [analysis.stated[i] for i in numbers]
+        if any(c.role in ("user", "assumption") for c in causes) or not causes:
+            continue
+        if unbound is not analysis and unbound.facts.dim(symbols[name]) is not to:
+            continue  # it follows from sizes that the user gave, and not from the model alone
+        if to.free <= symbols.keys():
+            entries = [analysis.lowered.log[i] for i in numbers]
+            baked_in = baked.constant(entries[-1]) if to.const and not to.terms else None
+            yield _Fixed(name, to, causes, entries, baked_in)
+
+
+def _deciding(name: str, to: Dim, numbers: Sequence[int], analysis: Solved) -> Sequence[int]:
+    """Return a minimal set of conditions that fix a dim, those that mention the dim last."""
+    if len(numbers) < 2:
+        return numbers
+    conds = [need(analysis.stated[i]) for i in numbers]
+    core = analysis.prover.engine.core([*conds, ~eq(symbol(name), to)]) or range(len(conds))
+    needed = [i for i in core if i < len(conds)]
+    return [numbers[i] for i in sorted(needed, key=lambda i: name in conds[i].free)]
+
+
+def _sides(fixed: _Fixed, constant: Stored | None, analysis: Solved) -> tuple[Operand, ...]:
+    """Return the operands of the node that fixes the dim, and the constant that causes it."""
+    sites = sides_of(fixed.entry, analysis.lowered, None if constant is None else constant.site)
+    return Rows(analysis).of(sites, fixed.entry)
+
+
+def _reasons(fixed: _Fixed, analysis: Solved) -> tuple[str, ...]:
+    """Return the conditions that fix a dim as text, last one first, and the number of omitted ones."""
+    texts: dict[str, None] = {}
+    sizes = {} if fixed.to.terms else {fixed.name: fixed.to.const}
+    for cause, entry in reversed([*zip(fixed.causes, fixed.entries, strict=True)]):
+        if not cause.origin.node or entry.node is None:
+            continue
+        place = Failure(analysis.lowered, entry.node, entry.prefix, sizes, entry)
+        stored = place.stored_side
+        rule = (
+            rule_text(entry, analysis.lowered)
+            if stored is None
+            else stored_text(stored, entry, analysis.lowered)
+        )
+        texts[f"{cause.origin.node}: {rule}"] = None
+        texts.update(dict.fromkeys(filter(None, islice(place.origins(), 1))))
+    rest = len(texts) - MAX_LISTED
+    return (*islice(texts, MAX_LISTED), *((f"and {rest} conditions more of this kind",) if rest > 0 else ()))
+
+
+def _help(fixed: _Fixed, is_feature: bool, found: Sequence[Repair], baked: Baked) -> str:
+    if not fixed.to.const and not found:
+        return f"{fixed.causes[-1].origin.node} fails for every other size: start there"
+    if is_feature:
+        return f"declare {fixed.name} as {fixed.to}"
+    return limit_help({fixed.name: fixed.to.const}, found)
