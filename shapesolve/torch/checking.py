@@ -29,8 +29,8 @@ from .declared import (
     spec_text,
 )
 from .exporting import FunctionModule, as_module, exported
-from .places import SourceFinding
-from .refusal import first_line, untold
+from .findings import untold
+from .places import SourceFinding, first_line
 from .report import Report
 from .running import ModuleRuns, Ran
 from .traced import lost_axes

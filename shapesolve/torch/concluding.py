@@ -19,15 +19,14 @@ from ..solve.contract.contract import Term
 from .correction import Advice, Correction, holds
 from .declared import Declaration
 from .exporting import Exported
-from .judge import Judge
+from .findings import Judge, by_data, probed, untold, unwritable
 from .limits import MAX_SHOWN
 from .outcome import FREE, UNKNOWN, Comparison, Restriction, graph_terms, holds_at, outcomes
-from .places import Origins, SourceFinding, located
-from .refusal import own_words, untold, unwritable
+from .places import Origins, SourceFinding, located, own_words
 from .report import Report
 from .running import ModuleRuns, Sizes
 from .traced import Guard, dim_names, equal_sizes, find_guards, guard_contract, with_declared_names
-from .verdicts import FileRuns, by_data, confirmed, last_bound, probed, run_on_both_sides
+from .verdicts import FileRuns, confirmed, last_bound, run_on_both_sides
 
 #: codes that running the module reports better than the analysis, and codes of the exporter's own declarations
 _REPORTED_BETTER = ("SS102", "SS104", "SS3", "SS4")
@@ -224,14 +223,14 @@ class Conclusion:
             return Advice(first, "untried" if untried else "")
         spoken = [r for r in real if str(r.term.cond) not in first.left_out]
         tried: set[str] = set()
-        for place, trial in enumerate(self._trials(real, spoken)):
+        for trial in self._trials(real, spoken):
             # callers satisfy what the module requires; wherever it runs, the file must agree
-            needed = [r.term.cond for r in (real if place else spoken) if r.tried.verdict != "graph"]
+            needed = [r.term.cond for r in (real if tried else spoken) if r.tried.verdict != "graph"]
             if (trial.changed or infer) and trial.text not in tried:
                 works = holds(trial, self.runs, self.settings.opset, partial(_all_hold, needed))
                 if works is not False:
                     return Advice(trial, "tried" if works else "untried")
-                tried.add(trial.text)
+            tried.add(trial.text)
         return Advice(first)
 
     def _trials(self, real: Sequence[Restriction], spoken: Sequence[Restriction]) -> Iterator[Correction]:
@@ -241,34 +240,35 @@ class Conclusion:
         failed = (s for f in self.failing if f.verdict == "module" for s in f.counterexample)
         limits = [c for name, size in failed if (c := last_bound(self.runs, name, size)) is not None]
         astray = {n: example[n] for f in self.failing if f.verdict == "graph" for n, _ in f.counterexample}
-        yield Correction(declaration, spoken, fixed=astray, limits=limits)
-        stronger = self._stronger([r for r in real if r not in spoken])
-        if stronger:
-            yield Correction(declaration, spoken, fixed=astray, limits=[*limits, *stronger])
-        yield Correction(declaration, real, fixed=astray, limits=limits)
-        yield Correction(
-            declaration, fixed={n: example[n] for n in sorted({n for r in real for n in r.roots})}
-        )
+        for more in ([], self._stronger([r for r in real if r not in spoken])):
+            yield Correction(declaration, spoken, fixed=astray, limits=[*limits, *more])
+        every = {n for r in real for n in r.roots} | astray.keys()
+        given = self._stronger(real, only_kept=True)
+        for names in ({n for c in given for n in c.free} | astray.keys(), every):
+            yield Correction(declaration, fixed={n: example[n] for n in sorted(names or every)})
 
-    def _stronger(self, speechless: Sequence[Restriction]) -> list[Cond]:
-        """Equal sizes, multiples and example sizes from which these restrictions follow; empty if one follows from none."""
+    def _stronger(self, found: Sequence[Restriction], only_kept: bool = False) -> list[Cond]:
+        """Conditions on single sizes from which these restrictions follow; empty if one follows from none.
+
+        They are equal sizes, multiples, and sizes of the example, or `only_kept` sizes of the example.
+        """
         assert self.runs is not None
-        found: list[Cond] = []
+        given: list[Cond] = []
         example = self.runs.example
-        for cond in (r.term.cond for r in speechless):
+        for cond in (r.term.cond for r in found):
             dims = {n: self.declaration.roots[n].dim for n in sorted(cond.free)}
-            steps = {a.args[1].value for a in atoms_of(cond) if a.kind in ("//", "%")} - {None}
-            pairs = [(a, b) for a, b in itertools.combinations(dims, 2) if example[a] == example[b]]
-            alone = [[eq(dims[n] % d, 0)] for d in sorted(steps) for n in dims if example[n] % d == 0]
-            every = [c for (c,) in alone]
+            steps = sorted({a.args[1].value for a in atoms_of(cond) if a.kind in ("//", "%")} - {None})
+            pairs = [
+                eq(dims[a], dims[b]) for a, b in itertools.combinations(dims, 2) if example[a] == example[b]
+            ]
+            alone = [eq(dims[n] % d, 0) for d in steps for n in dims if example[n] % d == 0]
             kept = [[eq(dim, example[n])] for n, dim in dims.items()]
-            for given in ([], *([eq(dims[a], dims[b])] for a, b in pairs), *alone, every, *kept):
-                if self._comparison([*found, *given]).implied(cond):
-                    found += given
-                    break
-            else:
+            ways = kept if only_kept else [[], *([p] for p in pairs), *([a] for a in alone), alone, *kept]
+            way = next((w for w in ways if self._comparison([*given, *w]).implied(cond)), None)
+            if way is None:
                 return []
-        return found
+            given += [c for c in way if c not in given]
+        return given
 
 
 def _all_hold(conds: Iterable[Cond], sizes: Sizes) -> bool:

@@ -71,8 +71,7 @@ class Correction:
     def elsewhere(self) -> bool:
         """True if a required number is not the example's. A declaration without that size means the example's."""
         equals = {n: f.equals for n, f in self.fits.items() if f.equals is not None}
-        sizes = ((a.size.subs(equals).value, a.example) for a in self.declaration.axes)
-        return any(size not in (None, example) for size, example in sizes)
+        return any(a.size.subs(equals).value not in (None, a.example) for a in self.declaration.axes)
 
     # ------------------------------------------------------------------ from conditions to fits
 

@@ -226,13 +226,3 @@ def exported(call: ExportCall, opset: int | None = None) -> Exported:
     if failed is not None and refusal is None and type(failed).__name__ == "TorchExportError":
         refusal = failed.__cause__ if isinstance(failed.__cause__, Exception) else failed
     return Exported(program, proto, env, graph, trace.guards(env), refusal, failed)
-
-
-def chain(error: BaseException) -> Iterator[BaseException]:
-    """An error and its causes, outermost first."""
-    seen: set[int] = set()
-    current: BaseException | None = error
-    while current is not None and id(current) not in seen:
-        seen.add(id(current))
-        yield current
-        current = current.__cause__ or current.__context__

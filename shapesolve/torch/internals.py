@@ -164,5 +164,3 @@ UNWRITTEN = (
 BLAMED = re.compile(r"translating node %(\w+)|%(\w+) :|for node '(?:node_)?(\w+)'")
 #: begins the exporter's error on a result that is no tensor
 NUMBER_RETURNED = "translating node return ("
-#: names of parameters in the exporter's errors
-TARGET = re.compile(r"target ([\w.]+)")

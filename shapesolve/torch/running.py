@@ -32,8 +32,7 @@ from .limits import (
     TOGETHER,
     USUAL,
 )
-from .places import NOWHERE, SourceOrigin, module_names, origin_of_error
-from .refusal import own_words
+from .places import NOWHERE, SourceOrigin, module_names, origin_of_error, own_words
 
 #: a way to fill the inputs -> its text
 _FILLS: dict[str, str] = {
@@ -146,6 +145,10 @@ class ModuleRuns:
                 return Ran(key, "unknown")
             self._known[key] = self._try_all(dict(key))
         return self._known[key]
+
+    def runs_at(self, sizes: Sizes) -> bool | None:
+        """True if it runs at these sizes, and None if unknown."""
+        return {"runs": True, "fails": False}.get(self.at(sizes).state)
 
     def other_data(self) -> tuple[tuple[str, Ran], tuple[str, Ran]] | None:
         """Data with which the module fails, and data with which it runs, both at the same declared sizes.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +21,7 @@ from ..solve.simplify.domain import defined_where
 from .declared import Axis, Declaration
 from .exporting import Exported
 from .internals import input_shapes, is_number, symbols_of
-from .places import NOWHERE, SourceOrigin
+from .places import NOWHERE, Place, SourceOrigin, trace_of
 
 # ---------------------------------------------------------------------- guards
 
@@ -176,3 +177,79 @@ def _parsed(text: str) -> Dim | None:
         return parse_dim(text)
     except DimSyntaxError:
         return None
+
+
+# ---------------------------------------------------------------------- the line that wrote a number
+
+
+def cause_of(cond: Cond, failing: SourceOrigin, module: Any) -> SourceOrigin | None:
+    """Origin of the call that writes the only size that runs as a number, before the failing line.
+
+        positions = torch.arange(10)             # the cause
+        return x + self.table(positions)         # where a sequence of another length fails
+
+    None if the failing line has it itself, or no such call is found. `module` is the traced graph.
+    """
+    number = _only_size(cond)
+    if number is None or module is None or failing.place is None or _contains(failing.place, number):
+        return None
+    for node in _upstream(failing.place, module):
+        shape = tuple(getattr(node.meta.get("val"), "shape", ()))
+        trace = trace_of(node)
+        if number not in shape or _is_axis(node, number) or _splits(node, shape, number):
+            continue
+        if trace and _contains(trace[-1], number):
+            return SourceOrigin(trace, failing.module, failing.kind)
+    return None
+
+
+def _only_size(cond: Cond) -> int | None:
+    """The number n of ``x == n``."""
+    if cond.kind != "==" or len(cond.free) != 1 or len(cond.args[0].terms) != 1:
+        return None
+    factor = cond.args[0].terms[0][1]
+    return int(-cond.args[0].const // factor)
+
+
+def _upstream(place: Place, module: Any) -> Iterator[Any]:
+    """The calls that feed a line, nearest first, including its own."""
+    calls = [(n, trace_of(n)) for n in module.graph.nodes if n.op == "call_function"]
+    at = (place.file, place.line)
+    waiting = [n for n, trace in calls if trace and (trace[-1].file, trace[-1].line) == at]
+    seen = set(waiting)
+    while waiting:
+        node = waiting.pop(0)
+        yield node
+        for source in node.all_input_nodes:
+            if source not in seen and source.op == "call_function":
+                seen.add(source)
+                waiting.append(source)
+
+
+def _contains(place: Place, number: int) -> bool:
+    """True if the line contains the number, not counted from the end (``transpose(-1, -2)``)."""
+    found = re.finditer(rf"(?<![\w.]){number}(?![\w.])", place.code)
+    return any(not re.search(r"(^|[(\[{,:=])\s*-$", place.code[: m.start()].rstrip()) for m in found)
+
+
+def _is_axis(node: Any, number: int) -> bool:
+    """True if the number is an axis of a call, as in ``transpose(1, 2)``. Sizes are SymInt in a schema, axes are int."""
+    schema = getattr(node.target, "_schema", None)
+    if schema is None:
+        return False
+    given = zip((a.name for a in schema.arguments), node.args)
+    axes = re.findall(r"\bint(?:\[\d*\])?\??\s(\w+)", str(schema))
+    return any(number == v or (isinstance(v, (list, tuple)) and number in v) for n, v in given if n in axes)
+
+
+def _splits(node: Any, shape: Sequence[Any], number: int) -> bool:
+    """True if a call splits another size into the number and others, as heads of channels."""
+    for source in node.all_input_nodes:
+        # as text: the comparison of a symbolic size may make a guard
+        given, made = [*map(str, getattr(source.meta.get("val"), "shape", ()))], [*map(str, shape)]
+        for end in (0, -1):
+            while given and made and given[end] == made[end]:
+                del given[end], made[end]
+        if given and len(made) > len(given) and str(number) in made and str(number) not in given:
+            return True
+    return False
