@@ -215,7 +215,7 @@ def _checked(call: ExportCall, settings: Settings) -> Report:
     return known.report()
 
 
-def _refused(error: Exception, example: Ran, runs: str) -> SourceFinding:
+def _refused(error: BaseException, example: Ran, runs: str) -> SourceFinding:
     """Return the finding of a rejected export without a program, after a run on the example."""
     if example.state != "fails":
         return untold(error, runs)

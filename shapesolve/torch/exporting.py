@@ -20,14 +20,15 @@ from .declared import ExportCall
 from .internals import (
     ConstraintViolationError,
     ValueRangeError,
+    example_size,
     fresh_kernels,
     guard_text,
     hooked,
     original,
     shape_env,
 )
-from .limits import MAX_GUARDS
-from .places import NOWHERE, Place, SourceOrigin, is_foreign, module_names, place_of
+from .limits import MAX_GUARDS, MAX_UNROLLED
+from .places import NOWHERE, Place, SourceOrigin, is_foreign, module_names, place_of, trace_of
 
 # ---------------------------------------------------------------------- silence
 
@@ -140,8 +141,8 @@ class Exported:
     env: Any = None
     graph: Any = None
     guards: tuple[tuple[str, SourceOrigin], ...] = ()
-    refusal: Exception | None = None
-    failed: Exception | None = None
+    refusal: BaseException | None = None
+    failed: BaseException | None = None
 
     @property
     def unwritten(self) -> bool:
@@ -149,15 +150,27 @@ class Exported:
         return self.failed is not None and type(self.failed).__name__ != "TorchExportError"
 
 
+class Unrolled(BaseException):
+    """Ends an export that makes a layer over a length that is no plain dim a loop of its steps.
+
+    The loop has the example's number of steps, and PyTorch takes minutes over a hundred of them.
+    """
+
+    def __init__(self, origin: SourceOrigin) -> None:
+        super().__init__(f"nn.LSTM became a loop, and the export was stopped after {MAX_UNROLLED} steps")
+        self.origin = origin
+
+
 @dataclass
 class _Trace:
     """Hooks of one export: record the first trace with the stack of every condition, and the refusal."""
 
     module: Any
-    refusal: Exception | None = None
+    refusal: BaseException | None = None
     env: Any = None
     graph: Any = None
     noted: list[tuple[Any, str, SourceOrigin]] = field(default_factory=list)
+    steps: int = 0
 
     def __post_init__(self) -> None:
         self.names = module_names(self.module)
@@ -181,6 +194,13 @@ class _Trace:
             self.refusal = self.refusal or error
             raise
 
+    def unroll(self, unrolled: Callable[..., Any], inp: Any, *args: Any, **kwargs: Any) -> Any:
+        """Hook of a recurrent layer that becomes a loop."""
+        self.steps += example_size(inp.shape[0])
+        if self.steps > MAX_UNROLLED:
+            raise Unrolled(self.look())
+        return unrolled(inp, *args, **kwargs)
+
     def look(self) -> SourceOrigin:
         """The frames of the module's own code, and the innermost module, from the running stack."""
         frame: Any = sys._getframe(2)
@@ -188,6 +208,9 @@ class _Trace:
         module, counted = None, 0
         while frame is not None and counted < MAX_GUARDS and frame.f_code is not exported.__code__:
             code = frame.f_code
+            node = frame.f_locals.get("n")  # of a graph that PyTorch runs once more
+            if isinstance(node, torch.fx.Node) and not trace:
+                trace.extend(reversed(trace_of(node)))
             if not is_foreign(code.co_filename):
                 trace.append(place_of(frame, frame.f_lineno))
             name = self.names.get(id(frame.f_locals.get("self"))) if code.co_name != "_call_impl" else None
@@ -209,14 +232,20 @@ class _Trace:
 def exported(call: ExportCall, opset: int | None = None) -> Exported:
     """Call `torch.onnx.export` with the arguments of a call."""
     trace = _Trace(call.module)
-    made, failed = None, None
-    with own_errors_raised(), quiet(), fresh_kernels(), hooked(guard=trace.guard, solve=trace.solve):
+    made: Any = None
+    failed: BaseException | None = None
+    with (
+        own_errors_raised(),
+        quiet(),
+        fresh_kernels(),
+        hooked(guard=trace.guard, solve=trace.solve, unroll=trace.unroll),
+    ):
         try:
             made = torch.onnx.export(
                 call.module, call.args, kwargs=call.kwargs, dynamic_shapes=call.spec, dynamo=True,
                 opset_version=opset, verbose=False,
             )  # fmt: skip
-        except Exception as error:  # whatever the exporter raises is what there is to report
+        except (Exception, Unrolled) as error:  # whatever the exporter raises is what there is to report
             failed = error
     program = made.exported_program if made is not None else None
     env = trace.env or (shape_env(program) if program is not None else None)
@@ -224,5 +253,5 @@ def exported(call: ExportCall, opset: int | None = None) -> Exported:
     proto = made.model_proto if made is not None else None
     refusal = trace.refusal
     if failed is not None and refusal is None and type(failed).__name__ == "TorchExportError":
-        refusal = failed.__cause__ if isinstance(failed.__cause__, Exception) else failed
+        refusal = failed.__cause__ or failed
     return Exported(program, proto, env, graph, trace.guards(env), refusal, failed)

@@ -16,6 +16,7 @@ from ..expr.sizes import sizes_text
 from ..lines import clipped
 from .correction import Advice
 from .declared import Declaration
+from .exporting import Unrolled
 from .internals import BLAMED, DATA_DEPENDENT, NUMBER_RETURNED, UNWRITTEN
 from .limits import COMPARED, MAX_LINE, MAX_MESSAGE, MAX_PROBES, MAX_SHOWN
 from .outcome import Restriction
@@ -50,7 +51,7 @@ class Judge:
         graph: Any,
         origins: Origins,
         advice: Advice,
-        refusal: Exception | None,
+        refusal: BaseException | None,
     ) -> None:
         self.declaration, self.guards, self.graph = declaration, guards, graph
         self.origins, self.advice, self.refused = origins, advice, refusal is not None
@@ -300,8 +301,13 @@ def _translated(error: BaseException, words: str) -> str:
     return f"torch.export refuses the module: {kind}: {first_line(words)}"
 
 
-def unwritable(error: Exception, runs: str = "") -> SourceFinding:
+def unwritable(error: BaseException, runs: str = "") -> SourceFinding:
     """The finding of a failed write after torch.export succeeded. `runs` is text about sizes that run."""
+    if isinstance(error, Unrolled):
+        help = _UNROLLED.format("nn.LSTM")
+        return SourceFinding(
+            "SS608", str(error), notes=(runs,), help=help, origin=error.origin, verdict="export"
+        )
     title = f"the exporter cannot write {_what(error)}"
     blamed = next(_blamed_calls(error), None)
     layer = _RECURRENT.search(str(blamed.target)) if blamed is not None else None

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import torch
+import torch._decomp.decompositions as decompositions
 import torch.export._trace as export_trace
 import torch.utils._pytree as pytree
 from torch.export.dynamic_shapes import _tree_map_with_path as tree_map_with_path
@@ -20,7 +21,7 @@ from torch.utils._sympy.printers import PythonPrinter
 from torch.utils._sympy.value_ranges import ValueRangeError
 
 __all__ = [
-    "ConstraintViolationError", "TorchDispatchMode", "ValueRangeError", "fresh_kernels", "guard_text", "hooked",
+    "ConstraintViolationError", "TorchDispatchMode", "ValueRangeError", "example_size", "fresh_kernels", "guard_text", "hooked",
     "input_shapes", "is_number", "original", "pytree", "shape_env", "symbols_of", "tree_map_with_path",
 ]  # fmt: skip
 
@@ -37,6 +38,7 @@ if ".".join(torch.__version__.split(".")[:2]) not in SUPPORTED:
 
 #: functions of PyTorch that hooks are for, by the name of the hook
 _HOOKED = {
+    "unroll": (decompositions, "one_layer_lstm"),  # makes a layer of an LSTM a loop of its steps
     "guard": (ShapeEnv, "_log_guard"),  # called with each condition on sizes
     "solve": (export_trace, "produce_guards_and_solve_constraints"),  # compares the conditions with dynamic_shapes
 }  # fmt: skip
@@ -134,6 +136,11 @@ def input_shapes(env: Any) -> dict[str, tuple[Any, ...]]:
 def is_number(size: Any) -> bool:
     """True if a size of a program is a number, or a symbol with one value."""
     return isinstance(size, int) or size.node.maybe_as_int() is not None
+
+
+def example_size(size: Any) -> int:
+    """The size that a symbolic size has in the example; 0 for a number."""
+    return 0 if isinstance(size, int) else int(size.node.hint or 0)
 
 
 def guard_text(expr: Any) -> str:

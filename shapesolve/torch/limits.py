@@ -18,6 +18,7 @@ MAX_PROBES: Final = 24  # sizes that are run without a condition
 COMPARED: Final = 6  # sizes for which a file is compared with the module
 MAX_BYTES: Final = 1 << 30  # bytes of a file that onnxruntime loads
 MAX_GUARDS: Final = 2000  # guards of one export, and frames of a stack that are searched for the line of one
+MAX_UNROLLED: Final = 32  # steps of recurrent layers over a symbolic length that PyTorch makes a loop
 MAX_READ: Final = 100_000  # characters of metadata or of a message of PyTorch that are read
 MAX_MESSAGE: Final = 4000  # characters of a message of PyTorch that are shown
 MAX_LINE: Final = 160  # max. characters shown per line of a PyTorch message
