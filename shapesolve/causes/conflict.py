@@ -13,6 +13,7 @@ from ..expr import ge
 from ..lower.records import Clash, Entry
 from ..solve.facts.constraint import Constraint, Site
 from ..solve.facts.facts import Facts
+from .contradictions import BrokenFile, BrokenNode, Contradiction, Refuted
 from .failure import first_failure
 from .finding import Conflict, Finding, Step
 from .limits import MAX_CONFLICTS, MAX_SHOWN_STEPS
@@ -119,7 +120,7 @@ def stopping_first(
     """
     first = found[0]
     stated = any(entry.role == "user" for entry in lowered.log)
-    if stated or not lowered.symbols or first.finding.code != "SS201":
+    if stated or not lowered.symbols or first.finding.code != Contradiction.code:
         return found
     finding = first_failure(lowered, at)
     named = {conflict.finding.node for conflict in found}
@@ -176,8 +177,8 @@ def _invalid(lowered: Lowered, clash: Clash, finder: Cores | None, trials: Repai
     behind_it = () if trials is None else trials.stated_behind(clash)
     failures = [f"it fails if {lowered.constraints[i].cond}, as assumed by the user" for i in behind_it]
     notes = (*given, *failures, _ending(lowered, core))
-    code = "SS202" if node is not None else "SS205"
-    finding = Finding(code, clash.message, label, op_type, tuple(nodes), operands, notes=notes)
+    kind = BrokenNode if node is not None else BrokenFile
+    finding = kind.worded(clash.message, label, op_type, nodes=tuple(nodes), operands=operands, notes=notes)
     message = f"{label}: {clash.message}" if label else clash.message
     place = frozenset({(id(node), clash.prefix, clash.message)})
     find = None if finder is None else partial(finder.of_contradiction, place, alone=True)
@@ -203,15 +204,14 @@ def _contradiction(
     steps, nodes = _steps_and_nodes(lowered, indices, meeting)
     stated = [str(c.cond) for c in core if c.role == "user"]
     title = _assumptions_title(stated, core) or title_of(entry, lowered)
-    finding = Finding(
-        "SS203" if stated else "SS201",
+    finding = (Refuted if stated else Contradiction).worded(
         title,
         last.origin.node,
         last.origin.op_type,
-        nodes,
-        operand_rows(sides_of(entry, lowered), lowered),
-        steps,
-        _notes(lowered, core, entry),
+        nodes=nodes,
+        operands=operand_rows(sides_of(entry, lowered), lowered),
+        steps=steps,
+        notes=_notes(lowered, core, entry),
     )
     behind = map(lowered.log.__getitem__, (*indices, *candidates))
     places = frozenset((id(e.node), e.prefix, e.why) for e in behind)

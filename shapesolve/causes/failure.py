@@ -14,6 +14,7 @@ from ..lower.types import Tensor
 from ..model import Node
 from ..solve.facts.constraint import Site
 from ..solve.sizes import LIKELY
+from .contradictions import Contradiction
 from .finding import Finding, Operand
 from .limits import MAX_SHORT
 from .operands import SiteTracer, holding_text, input_sites, sides_of, sites_of
@@ -62,8 +63,13 @@ def first_failure(lowered: Lowered, at: Callable[[Mapping[str, int]], Lowered]) 
     if len({f.label for f in found}) > 1:
         return None
     notes = (f"with {sizes_text(place.sizes)}", *place.origins(), "no input size makes this model run")
-    return Finding(
-        "SS201", place.reason, place.label, place.node.op_type, (place.label,), place.rows(), notes=notes
+    return Contradiction.worded(
+        place.reason,
+        place.label,
+        place.node.op_type,
+        nodes=(place.label,),
+        operands=place.rows(),
+        notes=notes,
     )
 
 

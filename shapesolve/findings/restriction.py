@@ -7,14 +7,14 @@ not, are checked against the contract first.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..answers.rejected import requirement_text
 from ..causes.failure import Failure, expectation, sides, stored_side, stored_text
-from ..causes.finding import Finding
+from ..causes.finding import KINDS, Finding
 from ..causes.operands import input_sites, sides_of, sites_of
 from ..causes.repair import Repair, Repairs
 from ..causes.wording import export_note, is_short, limit_help, listed, rule_text
@@ -23,6 +23,7 @@ from ..expr.plain import kind_of
 from ..expr.sizes import sizes_text
 from ..lower.records import Entry
 from ..solve.facts.constraint import Site
+from . import limits, specialised  # noqa: F401
 from .baked import Baked, Stored
 from .rows import Rows
 from .sample import Sample, Samples, Sizes
@@ -44,7 +45,26 @@ class _Cause(NamedTuple):
     cond: Cond
 
 
-def findings(analysis: Solved) -> Iterator[Finding]:
+def find(analysis: Solved) -> Iterator[Finding]:
+    """Findings for dims declared dynamic that the graph fixes or restricts. This is the most common export bug."""
+    if analysis.conflicts:
+        return
+    yield from specialised.findings(analysis)
+    found = _of_terms(analysis)
+    yield from _of_the_model(found, analysis) if analysis.request.bind else found
+
+
+def _of_the_model(found: Iterable[Finding], analysis: Solved) -> Iterator[Finding]:
+    """Drop findings that are caused only by sizes that the user bound."""
+    nodes: set[str] | None = None
+    for finding in found:
+        if nodes is None:
+            nodes = {n for f in find(analysis.again(bind={})) for n in f.nodes}
+        if not finding.nodes or not nodes.isdisjoint(finding.nodes):
+            yield finding
+
+
+def _of_terms(analysis: Solved) -> Iterator[Finding]:
     """A finding for each contract term, except that a dim is not empty."""
     terms = _telling(analysis)
     if not terms:
@@ -124,8 +144,7 @@ class _Restrictions:
                 _title(code, term),
                 str(term) if code == "SS404" and is_short(str(term)) else "",
             )
-            return Finding(
-                code,
+            return KINDS[code].worded(
                 title,
                 nodes=term.nodes,
                 notes=notes,
@@ -162,13 +181,12 @@ class _Restrictions:
         others = _others_text(origin.node, same, () if one is not None else term.nodes)
         if one is not None and made and not others:
             rule = expectation(one, entry, self.lowered)  # the operands show its shape
-        return Finding(
-            code,
+        return KINDS[code].worded(
             _title(code, term, culprits),
             origin.node,
             origin.op_type,
-            tuple(dict.fromkeys((*term.nodes, origin.node))),
-            self.rows.of(sides_of(entry, self.lowered, behind), entry, readable=code != "SS403"),
+            nodes=tuple(dict.fromkeys((*term.nodes, origin.node))),
+            operands=self.rows.of(sides_of(entry, self.lowered, behind), entry, readable=code != "SS403"),
             notes=(
                 *filter(None, [f"{rule}{others}"]),
                 *made,

@@ -17,6 +17,7 @@ from ..lower.records import Entry
 from ..solve.facts.constraint import Constraint
 from ..solve.facts.log import need
 from .baked import Baked, Stored
+from .limits import FixedWidth, OneSize, SameDim
 from .rows import Rows
 
 if TYPE_CHECKING:
@@ -54,13 +55,12 @@ def findings(analysis: Solved) -> Iterator[Finding]:
             found = repairs.of_limit(fixed.entry, [name])
             advice = ". Or: ".join(map(str, found)) or f"declare {name} as {to}"
             sides = _sides(fixed, None, analysis)
-            yield Finding(
-                "SS402",
+            yield SameDim.worded(
                 title,
                 first.node,
                 first.op_type,
-                fixed.nodes,
-                sides,
+                nodes=fixed.nodes,
+                operands=sides,
                 notes=reasons,
                 help=advice,
                 dims=(name,),
@@ -79,13 +79,12 @@ def findings(analysis: Solved) -> Iterator[Finding]:
         if met is not None:
             node, op_type = f"{met[1]}{met[0].label}", met[0].op_type
             sides = operand_rows(input_sites(*met, analysis.lowered), analysis.lowered)
-        yield Finding(
-            "SS405" if is_feature else "SS401",
+        yield (FixedWidth if is_feature else OneSize).worded(
             title,
             node,
             op_type,
-            tuple(dict.fromkeys((node, *fixed.nodes))),
-            sides,
+            nodes=tuple(dict.fromkeys((node, *fixed.nodes))),
+            operands=sides,
             notes=reasons,
             help=_help(fixed, is_feature, found, baked),
             constants=tuple(filter(None, [named])),
