@@ -47,12 +47,6 @@ def unknown_operators(lowered: Lowered) -> dict[str, str]:
     return found
 
 
-def behind_unknown(lowered: Lowered) -> set[str]:
-    """Nodes of the main graph whose inputs depend on an operator without a rule, which SS101 says."""
-    unknown = unknown_operators(lowered).keys()
-    return {n.label for n in lowered.model.graph.nodes if not unknown.isdisjoint(n.inputs)}
-
-
 def unknown_sizes(lowered: Lowered) -> dict[str, str]:
     """Generated names of sizes that depend on an operator without a rule, each with that operator's name."""
     tensors = unknown_operators(lowered)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..answers.names import behind_unknown
+from ..answers.names import unknown_sizes
 from ..causes.finding import ExampleModel, Finding, Kind
 from ..causes.limits import MAX_LISTED
 from ..causes.operands import sides_of
@@ -82,10 +82,10 @@ class OpenBroadcast(Kind):
 def find(analysis: Solved) -> Iterator[Finding]:
     """Yield the broadcasts whose sizes may be equal or 1, one finding per pair of sizes."""
     opens = {f"{o.prefix}{o.node.label}": o for o in reversed(analysis.lowered.opens)}
-    behind = behind_unknown(analysis.lowered)
+    unknown = unknown_sizes(analysis.lowered)  # of an operator without a rule
     for a in analysis.ambiguities:
         left, right = a.pair
-        if a.sites[0] in behind or not analysis.lowered.poisoned.isdisjoint(left.free | right.free):
+        if not {*unknown, *analysis.lowered.poisoned}.isdisjoint(left.free | right.free):
             continue  # caused by a node that cannot run
         first, usual, suggestion = a.sites[0], None, a.suggestion
         rows = operand_rows(sides_of(opens[first], analysis.lowered), analysis.lowered)

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..answers.names import behind_unknown
 from ..causes.finding import ExampleModel, Finding, Kind
 from ..causes.limits import MAX_LISTED
 from ..causes.wording import quoted_conditions
@@ -53,7 +52,10 @@ class DependsOnData(Kind):
 
 
 def find(analysis: Solved) -> Iterator[Finding]:
-    """Yield requirements that depend on input data rather than on input sizes."""
+    """Yield requirements that depend on input data rather than on input sizes.
+
+    Those on sizes without a reason are left out: the shape of a tensor is unknown, which another finding says.
+    """
     if analysis.conflicts:
         return
     reported = {  # reported separately
@@ -63,13 +65,13 @@ def find(analysis: Solved) -> Iterator[Finding]:
         for node in a.sites
     }
     groups: dict[tuple[str, str, str], list[Term]] = {}
-    behind = behind_unknown(analysis.lowered)
+    known = {*analysis.lowered.reasons, *analysis.symbols}
     for term in analysis.contract.internal:
         needs = [c for c in term.constraints if c.role == "requirement"]
         own = next((c for c in needs if c.cond is term.cond), needs[-1] if needs else None)
-        if own is None or own.cond.is_false or own.node in behind:  # another finding tells it
+        if own is None or own.cond.is_false:  # another finding tells it
             continue
-        if (own.node, term.cond.free) not in reported:
+        if (own.node, term.cond.free) not in reported and known.issuperset(term.symbols):
             groups.setdefault((own.node, own.op_type, own.rule), []).append(term)
     for (node, op_type, rule), terms in groups.items():
         kind = DependsOnData(terms, rule, analysis.lowered.reasons)

@@ -15,6 +15,7 @@ from .declared import CORRECT, StaleDeclaration
 
 if TYPE_CHECKING:
     from ..answers.solved import Solved
+    from ..lower.lowered import Lowered
 
 #: names of axes, by rank
 _AXES = {1: "N", 2: "NC", 3: "NTC", 4: "NCHW", 5: "NCDHW"}
@@ -54,6 +55,27 @@ class Unsupported(Kind):
     """
 
     code, severity = "SS103", "info"
+
+    def __init__(self, message: str, node: Node | None, prefix: str, lowered: Lowered) -> None:
+        self.message, self.label = message, "" if node is None else f"{prefix}{node.label}"
+        self._own = () if node is None else tuple(lowered.full_name(n, prefix) for n in node.outputs if n)
+        self._lowered = lowered
+
+    @property
+    def is_first(self) -> bool:
+        """True if no input of the node depends on a tensor of unknown rank."""
+        return all(self._lowered.unranked_behind.get(name, name) in self._own for name in self._own)
+
+    def title(self) -> str:
+        return self.message
+
+    def notes(self) -> Iterator[str]:
+        lowered = self._lowered
+        more = [
+            n for n, first in lowered.unranked_behind.items() if first in self._own and n in lowered.unranked
+        ]
+        if count := len({*more} - {*self._own}):
+            yield f"{count} more tensor{'s' if count > 1 else ''} behind it {'have' if count > 1 else 'has'} unknown rank"
 
 
 class OddFile(Kind):
@@ -170,7 +192,11 @@ def find(analysis: Solved) -> Iterator[Finding]:
             if key not in suggested:
                 suggested[key] = _registration(analysis, note.node, note.prefix, trials)
             help_ = suggested[key]
-        yield kind.worded(note.message, label, op_type, nodes=(label,) if label else (), help=help_)
+        nodes = (label,) if label else ()
+        if kind is not Unsupported:
+            yield kind.worded(note.message, label, op_type, nodes=nodes, help=help_)
+        elif (open_ := Unsupported(note.message, note.node, note.prefix, analysis.lowered)).is_first:
+            yield open_.finding(label, op_type, nodes=nodes)
     yield from _unranked(analysis)
 
 
@@ -191,7 +217,9 @@ def _unranked(analysis: Solved) -> Iterator[Finding]:
             title = (
                 f"the rank of {name} is unknown: it depends on input data, or the operator has no shape rule"
             )
-            yield Unsupported.worded(title, label, node.op_type, nodes=(label,))
+            unknown = Unsupported(title, node, prefix, analysis.lowered)
+            if unknown.is_first:
+                yield unknown.finding(label, node.op_type, nodes=(label,))
 
 
 def _registration(analysis: Solved, node: Node, prefix: str, trials: Iterator[int]) -> str:

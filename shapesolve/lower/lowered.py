@@ -109,6 +109,24 @@ class Lowered:
         return found
 
     @cached_property
+    def unranked_behind(self) -> Mapping[str, str]:
+        """Tensors that depend on one of unknown rank, each with the first such tensor."""
+        first = {name: name for name in self.unranked if name not in self.producers}
+        scopes: dict[str, str] = {}
+        for name, (node, prefix) in self.producers.items() if self.unranked else ():
+            read = [self.full_name(n, prefix) for n in (*node.inputs, *node.captures) if n]
+            inner = scopes.get(f"{prefix}{node.label}", "")
+            root = next((first[n] for n in read if n in first), "") or inner
+            root = root or (name if name in self.unranked else "")
+            if root:
+                first[name] = root
+                around = prefix.rstrip("/")
+                while around and around not in scopes:
+                    scopes[around] = root
+                    around = around.rpartition("/")[0]
+        return first
+
+    @cached_property
     def unjudged(self) -> tuple[str, ...]:
         """Tensors that nodes read though no inference determines their rank. The rank is unknown, or follows only from
         the needs of later nodes.
