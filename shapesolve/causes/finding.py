@@ -69,7 +69,8 @@ class Kind:
     example: ClassVar[ExampleModel | None] = None
 
     def __init_subclass__(cls) -> None:
-        KINDS[cls.code] = cls
+        if "code" in cls.__dict__:
+            KINDS[cls.code] = cls
 
     def title(self) -> str:
         """Return what is wrong, in one line."""
