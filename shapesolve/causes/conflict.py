@@ -17,8 +17,9 @@ from .contradictions import BrokenFile, BrokenNode, Contradiction, Refuted
 from .failure import first_failure
 from .finding import Conflict, Finding, Step
 from .limits import MAX_CONFLICTS, MAX_SHOWN_STEPS
-from .operands import SiteTracer, input_sites, sides_of, sites_of
+from .operands import input_sites, sides_of, sites_of
 from .repair import Place, Repair, Repairs, place_of
+from .trace import Tracer
 from .wording import (
     attributes_text,
     chain_step,
@@ -167,9 +168,9 @@ def _invalid(lowered: Lowered, clash: Clash, finder: Cores | None, trials: Repai
     label = f"{clash.prefix}{node.label}" if node is not None else ""
     op_type = node.op_type if node is not None else ""
     sites = input_sites(node, clash.prefix, lowered) if node is not None else ()
-    tracer = SiteTracer(lowered)
+    tracer = Tracer(lowered)
     behind = [n for site in sites for n in (*tracer.labels(site), *tracer.rank_makers(site))]
-    nodes = dict.fromkeys([*([label] if label else ()), *tracer.owners(clash.prefix), *behind])
+    nodes = dict.fromkeys([*([label] if label else ()), *lowered.owners(clash.prefix), *behind])
     operands = operand_rows(sites, lowered)
     learned = (lowered.constraints[i] for i in _learned(lowered, sites, tracer))
     core = tuple(c for c in learned if c.role == "assumption") or _granted(trials, clash)
@@ -231,10 +232,10 @@ def _behind(lowered: Lowered, indices: Iterable[int]) -> tuple[int, ...]:
     """
     entries = map(lowered.log.__getitem__, indices)
     sites = [s for e in entries if not e.cond.free for s in sites_of(e, lowered)]
-    return _learned(lowered, sites, SiteTracer(lowered))
+    return _learned(lowered, sites, Tracer(lowered))
 
 
-def _learned(lowered: Lowered, sites: Iterable[Site], tracer: SiteTracer) -> tuple[int, ...]:
+def _learned(lowered: Lowered, sites: Iterable[Site], tracer: Tracer) -> tuple[int, ...]:
     """Return the conditions that fixed the input symbols from which these sites get their sizes."""
     names: set[str] = set()
     for site in sites:
@@ -295,7 +296,7 @@ def _steps_and_nodes(
     lowered: Lowered, indices: Iterable[int], meeting: int
 ) -> tuple[tuple[Step, ...], tuple[str, ...]]:
     """Steps of the explanation: origin of each size, other constraints, and where they meet."""
-    tracer = SiteTracer(lowered)
+    tracer = Tracer(lowered)
     steps: dict[str, Step] = {}
     nodes: dict[str, None] = {}
     for index in sorted(indices, key=lambda i: (i == meeting, i)):

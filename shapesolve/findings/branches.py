@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..causes.finding import ExampleModel, Finding, Kind
-from ..causes.operands import SiteTracer
 from ..lower.standard import stops_loading
 
 if TYPE_CHECKING:
@@ -62,14 +61,13 @@ class DeadBranch(Kind):
 
 def find(analysis: Solved) -> Iterator[Finding]:
     """Yield nodes that cannot run in a branch or a loop body: the model runs only if they are not reached."""
-    tracer = SiteTracer(analysis.lowered)
     reported = {node for conflict in analysis.conflicts for node in conflict.nodes}
     for number, entry in enumerate(analysis.lowered.log):
         if entry.guard.is_true or not entry.cond.is_false or entry.role != "requirement":
             continue
         origin = analysis.stated[number].origin
         if origin.node not in reported:
-            around = set(tracer.around(entry.prefix))
+            around = set(analysis.lowered.around(entry.prefix))
             way = _WAYS_ROUND.get(around.pop(), "") if len(around) == 1 else ""
             stops = entry.node is not None and stops_loading(analysis.walk, entry.node)
             reached = analysis.walk.described(entry.guard)

@@ -17,7 +17,7 @@ from ..model import Model, Node
 from ..solve.facts.facts import Facts
 from ..solve.facts.log import ConstraintSet
 from .records import Place
-from .rule import Rule
+from .rule import Bodies, Rule
 from .types import Known, Optional, Sequence, Tensor
 from .values import INT_TYPES, Value
 from .walk import Walk
@@ -201,6 +201,28 @@ class Lowered:
                 names = [self.full_name(*self.aliases[name])]
             waiting += (n for n in names if n not in seen)
             seen.update(names)
+
+    def owners(self, prefix: str) -> tuple[str, ...]:
+        """Labels of the nodes around a scope (If, Loop, function call), innermost first."""
+        found = []
+        while prefix:
+            inside, prefix = prefix.rstrip("/"), ""
+            for label in (inside, inside.rpartition("/")[0]):
+                if label in self.scopes:
+                    found.append(label)
+                    _, prefix = self.scopes[label]
+                    break
+        return tuple(found)
+
+    def around(self, prefix: str) -> list[Bodies]:
+        """Kinds of the subgraphs around a scope (branch, loop ...), innermost first. Functions are not counted."""
+        rules = (self.rule(*self.scopes[label]) for label in self.owners(prefix))
+        return [rule.bodies for rule in rules if rule is not None and rule.bodies]
+
+    @cached_property
+    def scopes(self) -> dict[str, tuple[Node, str]]:
+        """For each node label, the node and its scope."""
+        return {f"{at}{node.label}": (node, at) for node, at in self.producers.values()}
 
     def rule(self, node: Node, prefix: str) -> Rule | None:
         """Return the rule of a node's operator."""
