@@ -88,8 +88,8 @@ def test_a_size_that_takes_the_place_of_another_is_not_quoted_for_it(empty: int)
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("matmul_inner", ("MatMul cannot multiply these shapes", "fc")),
-        ("topk_by_data", ("0 <= _v0 <= 5", "best")),
+        ("SS201", ("MatMul cannot multiply these shapes", "fc")),
+        ("SS302", ("0 <= _v0 <= 5", "best")),
     ],
 )
 def test_the_contract_names_nodes_of_conflicts_and_of_conditions_on_data(

@@ -150,12 +150,12 @@ def declared_as_told(a: ss.Analysis, original: onnx.ModelProto, given: tuple[str
 #: cases with a remedy that can be carried out; with sizes that run, and near ones that do not; with a dim to declare
 _MENDED = """
 batchnorm_scale concat_wrong_axis conv_channels conv_group expand gather_table gemm_bias gemm_trans layernorm_width lstm_hidden
-matmul_inner matmul_missing_transpose pad_negative permute_rank reshape_heads reshape_product residual_width slice_rank
+SS201 SS202 matmul_missing_transpose pad_negative reshape_heads reshape_product residual_width slice_rank
 slice_then_add split_sum symbol_bound_twice wrong_permute
 """
 MENDED = frozenset(_MENDED.split())
-SHOWN = {"bound_by_assumption", "empty_only", "multiples", "reshape_baked_batch", "specialised"}
-DECLARED = {"fixed_channels", "same_dim_twice", "specialised_dim"}
+SHOWN = {"SS501", "SS406", "SS403", "reshape_baked_batch", "SS404"}
+DECLARED = {"SS405", "SS402", "SS401"}
 
 
 @pytest.mark.parametrize("name", CASES)

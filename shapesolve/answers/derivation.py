@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..causes.limits import MAX_PLACES
 from ..causes.trace import Link, Tracer
 from ..expr import ZERO, Dim, Shape
+from ..solve.facts.constraint import Site
 from .claim import no_tensor
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ def explain(lowered: Lowered, tensor: str, axis: int | None = None, depth: int |
     axes = (
         tuple(_axis(tracer, tensor, shape[k], k, order, depth) for k in wanted) if shape is not None else ()
     )
-    links = tracer.chain(tensor, None if axis is None else axis % rank, to_inputs=True)
+    links = tracer.links(Site(tensor, None if axis is None else axis % rank), to_inputs=True)
     if not links:
         made = lowered.producers.get(tensor)
         if made is None:
@@ -139,7 +140,7 @@ def explain(lowered: Lowered, tensor: str, axis: int | None = None, depth: int |
 def _axis(
     tracer: Tracer, tensor: str, dim: Dim, axis: int, order: Mapping[str, int], depth: int | None
 ) -> AxisDerivation:
-    links = tracer.chain(tensor, axis, to_inputs=True, most=MAX_PLACES)
+    links = tracer.links(Site(tensor, axis), to_inputs=True, most=MAX_PLACES)
     links = sorted(links, key=lambda link: order.get(link.tensor, -1))
     kept = links if depth is None else [n for n in links if n.node is not None][-depth:]
     steps = [

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from ..causes.contradictions import Refuted
 from ..causes.failure import Failure, first_clash, label_of
 from ..causes.finding import Conflict, Finding
 from ..causes.limits import MAX_LISTED
@@ -82,13 +83,12 @@ def _conflict(
     nodes = tuple(dict.fromkeys([*filter(None, [finding.node]), *(n for t in terms for n in t.nodes)]))
     assumed = [stated[c] for c in guilty if stated[c].startswith("the assumption ")]
     lead = f"{' and '.join(assumed)} contradict{'s' * (len(assumed) == 1)} the model: " if assumed else ""
-    finding = Finding(
-        "SS203",
+    finding = Refuted.worded(
         lead + finding.title,
         finding.node,
         finding.op_type,
-        nodes,
-        finding.operands,
+        nodes=nodes,
+        operands=finding.operands,
         notes=finding.notes,
         help=sizes_help(near, given, [t.cond for t in free.contract.usual]),
         dims=tuple(given),
@@ -109,15 +109,14 @@ def _of_rows(
     sizes = {n: size for n, size in bound.request.bind.items() if n in free.symbols}
     negative = next(_negative(free, sizes), "")
     if negative:
-        return Finding("SS203", negative)
+        return Refuted.worded(negative)
     row = next((r for r in rows if r.node is not None), None)
     if row is None or row.node is None:
-        return Finding("SS203", title)
+        return Refuted.worded(title)
     sides = operand_rows(sides_of(row, free.lowered), free.lowered)
     why = () if row.places else (row.why,)
-    return Finding(
-        "SS203", title, f"{row.prefix}{row.node.label}", row.node.op_type, operands=sides, notes=why
-    )
+    label = f"{row.prefix}{row.node.label}"
+    return Refuted.worded(title, label, row.node.op_type, operands=sides, notes=why)
 
 
 def _negative(free: Solved, sizes: Mapping[str, int]) -> Iterator[str]:
@@ -166,13 +165,12 @@ def _first_failure(
         good = Failure(free.again(bind=runs).lowered, place.node, place.prefix, runs, place.entry)
         shown = sizes_text(runs, [n for n in sizes if runs[n] != sizes[n]])
         notes += [f"at {shown}: {text}" for text in good.made_instead(place)] if shown else []
-    return Finding(
-        "SS203",
+    return Refuted.worded(
         needed or place.reason,
         place.label,
         clash.node.op_type,
-        (place.label,),
-        place.rows(),
+        nodes=(place.label,),
+        operands=place.rows(),
         notes=tuple(dict.fromkeys(n for n in notes if n and n != needed))[:MAX_LISTED],
     )
 

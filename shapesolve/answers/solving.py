@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..causes.finding import Finding
-from ..causes.wording import is_short
 from ..expr import Cond, Dim, all_of, ge, le, parse_cond, solve_for_symbol
 from ..expr.grammar import is_word
-from ..expr.sizes import sizes_text
 from ..lower.fixpoint import lower_model
 from ..lower.request import Request, Watch
 from ..model import TensorType
@@ -89,21 +86,6 @@ class Opposed(NamedTuple):
         assert shape is not None
         dim: Dim = shape[self.axis]
         return dim
-
-    def finding(self) -> Finding:
-        """Return the finding: the declared expression and the sizes that the graph needs."""
-        place, name = f"{self.tensor}[{self.axis}]", str(self.size)
-        shown = {n: size for n, size in self.sizes.items() if n in self.declared.free or n == name}
-        terms = [t for t in self.free.contract if name in t.symbols]
-        needs = [f"the graph needs {t.text}" for t in terms if is_short(t.text)]
-        return Finding(
-            "SS102",
-            f"{place} is declared as {self.declared}, but some sizes that run differ",
-            nodes=tuple(dict.fromkeys(n for t in terms for n in t.nodes)),
-            notes=(f"it is treated as a separate size, `{name}`", *needs, f"it runs at {sizes_text(shown)}"),
-            help=f"correct the declaration of {place}, or use another name",
-            dims=(place,),
-        )
 
 
 def opposed_by(law: Solved) -> Iterator[Opposed]:

@@ -154,13 +154,14 @@ class InputChecker:
         return next((c for c in behind if c.role == "assumption"), None)
 
     def _violation(self, broken: Broken, sizes: Mapping[str, int]) -> Rejected:
-        from ..causes.operands import SiteTracer, with_other_inputs
+        from ..causes.operands import with_other_inputs
+        from ..causes.trace import Tracer
         from ..causes.wording import breaking_text
 
         constraint, nodes = broken.constraints[0], dict.fromkeys(broken.nodes)
-        tracer, operands = SiteTracer(self.lowered), []
+        tracer, operands = Tracer(self.lowered), []
         for c in broken.constraints:
-            node, prefix = tracer.scopes.get(c.origin.node or "", (None, ""))
+            node, prefix = self.lowered.scopes.get(c.origin.node or "", (None, ""))
             sites = with_other_inputs(c.origin.sites, node, prefix, self.lowered)
             operands.append(sites)
             for site in sites:

@@ -13,11 +13,13 @@ from ..expr import ge
 from ..lower.records import Clash, Entry
 from ..solve.facts.constraint import Constraint, Site
 from ..solve.facts.facts import Facts
+from .contradictions import BrokenFile, BrokenNode, Contradiction, Refuted
 from .failure import first_failure
 from .finding import Conflict, Finding, Step
 from .limits import MAX_CONFLICTS, MAX_SHOWN_STEPS
-from .operands import SiteTracer, input_sites, sides_of, sites_of
+from .operands import input_sites, sides_of, sites_of
 from .repair import Place, Repair, Repairs, place_of
+from .trace import Tracer
 from .wording import (
     attributes_text,
     chain_step,
@@ -119,7 +121,7 @@ def stopping_first(
     """
     first = found[0]
     stated = any(entry.role == "user" for entry in lowered.log)
-    if stated or not lowered.symbols or first.finding.code != "SS201":
+    if stated or not lowered.symbols or first.finding.code != Contradiction.code:
         return found
     finding = first_failure(lowered, at)
     named = {conflict.finding.node for conflict in found}
@@ -166,9 +168,9 @@ def _invalid(lowered: Lowered, clash: Clash, finder: Cores | None, trials: Repai
     label = f"{clash.prefix}{node.label}" if node is not None else ""
     op_type = node.op_type if node is not None else ""
     sites = input_sites(node, clash.prefix, lowered) if node is not None else ()
-    tracer = SiteTracer(lowered)
+    tracer = Tracer(lowered)
     behind = [n for site in sites for n in (*tracer.labels(site), *tracer.rank_makers(site))]
-    nodes = dict.fromkeys([*([label] if label else ()), *tracer.owners(clash.prefix), *behind])
+    nodes = dict.fromkeys([*([label] if label else ()), *lowered.owners(clash.prefix), *behind])
     operands = operand_rows(sites, lowered)
     learned = (lowered.constraints[i] for i in _learned(lowered, sites, tracer))
     core = tuple(c for c in learned if c.role == "assumption") or _granted(trials, clash)
@@ -176,8 +178,8 @@ def _invalid(lowered: Lowered, clash: Clash, finder: Cores | None, trials: Repai
     behind_it = () if trials is None else trials.stated_behind(clash)
     failures = [f"it fails if {lowered.constraints[i].cond}, as assumed by the user" for i in behind_it]
     notes = (*given, *failures, _ending(lowered, core))
-    code = "SS202" if node is not None else "SS205"
-    finding = Finding(code, clash.message, label, op_type, tuple(nodes), operands, notes=notes)
+    kind = BrokenNode if node is not None else BrokenFile
+    finding = kind.worded(clash.message, label, op_type, nodes=tuple(nodes), operands=operands, notes=notes)
     message = f"{label}: {clash.message}" if label else clash.message
     place = frozenset({(id(node), clash.prefix, clash.message)})
     find = None if finder is None else partial(finder.of_contradiction, place, alone=True)
@@ -203,15 +205,14 @@ def _contradiction(
     steps, nodes = _steps_and_nodes(lowered, indices, meeting)
     stated = [str(c.cond) for c in core if c.role == "user"]
     title = _assumptions_title(stated, core) or title_of(entry, lowered)
-    finding = Finding(
-        "SS203" if stated else "SS201",
+    finding = (Refuted if stated else Contradiction).worded(
         title,
         last.origin.node,
         last.origin.op_type,
-        nodes,
-        operand_rows(sides_of(entry, lowered), lowered),
-        steps,
-        _notes(lowered, core, entry),
+        nodes=nodes,
+        operands=operand_rows(sides_of(entry, lowered), lowered),
+        steps=steps,
+        notes=_notes(lowered, core, entry),
     )
     behind = map(lowered.log.__getitem__, (*indices, *candidates))
     places = frozenset((id(e.node), e.prefix, e.why) for e in behind)
@@ -231,10 +232,10 @@ def _behind(lowered: Lowered, indices: Iterable[int]) -> tuple[int, ...]:
     """
     entries = map(lowered.log.__getitem__, indices)
     sites = [s for e in entries if not e.cond.free for s in sites_of(e, lowered)]
-    return _learned(lowered, sites, SiteTracer(lowered))
+    return _learned(lowered, sites, Tracer(lowered))
 
 
-def _learned(lowered: Lowered, sites: Iterable[Site], tracer: SiteTracer) -> tuple[int, ...]:
+def _learned(lowered: Lowered, sites: Iterable[Site], tracer: Tracer) -> tuple[int, ...]:
     """Return the conditions that fixed the input symbols from which these sites get their sizes."""
     names: set[str] = set()
     for site in sites:
@@ -295,7 +296,7 @@ def _steps_and_nodes(
     lowered: Lowered, indices: Iterable[int], meeting: int
 ) -> tuple[tuple[Step, ...], tuple[str, ...]]:
     """Steps of the explanation: origin of each size, other constraints, and where they meet."""
-    tracer = SiteTracer(lowered)
+    tracer = Tracer(lowered)
     steps: dict[str, Step] = {}
     nodes: dict[str, None] = {}
     for index in sorted(indices, key=lambda i: (i == meeting, i)):

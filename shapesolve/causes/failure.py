@@ -14,10 +14,11 @@ from ..lower.types import Tensor
 from ..model import Node
 from ..solve.facts.constraint import Site
 from ..solve.sizes import LIKELY
+from .contradictions import Contradiction
 from .finding import Finding, Operand
 from .limits import MAX_SHORT
-from .operands import SiteTracer, holding_text, input_sites, sides_of, sites_of
-from .trace import Link
+from .operands import holding_text, input_sites, sides_of, sites_of
+from .trace import Link, Tracer
 from .wording import operand_rows, rule_text, title_of
 
 if TYPE_CHECKING:
@@ -62,8 +63,13 @@ def first_failure(lowered: Lowered, at: Callable[[Mapping[str, int]], Lowered]) 
     if len({f.label for f in found}) > 1:
         return None
     notes = (f"with {sizes_text(place.sizes)}", *place.origins(), "no input size makes this model run")
-    return Finding(
-        "SS201", place.reason, place.label, place.node.op_type, (place.label,), place.rows(), notes=notes
+    return Contradiction.worded(
+        place.reason,
+        place.label,
+        place.node.op_type,
+        nodes=(place.label,),
+        operands=place.rows(),
+        notes=notes,
     )
 
 
@@ -232,7 +238,7 @@ def _origin_site(side: Side) -> Site:
 
 def sides(entry: Entry, lowered: Lowered, sizes: Mapping[str, int] | None = None) -> list[Side]:
     """Return the sizes that a condition compares, one for each operand, with their origins."""
-    tracer, found = SiteTracer(lowered), dict[str, Side]()
+    tracer, found = Tracer(lowered), dict[str, Side]()
     for site in sites_of(entry, lowered):
         shape = None if site.data else given_shape(site.tensor, lowered, sizes or {})
         links = tracer.links(site)

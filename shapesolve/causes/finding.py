@@ -1,47 +1,103 @@
-"""`Finding` and `Conflict`: analysis results as data. `report` formats them as text.
+"""`Finding` and `Conflict`: analysis results as data, and `Kind`: what makes them. `report` formats them as text.
 
 Codes are stable: SS1xx unknown, SS2xx cannot run, SS3xx ambiguous, SS4xx restricted by the graph, SS5xx assumed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from inspect import cleandoc
+from math import prod
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from ..solve.facts.constraint import Constraint
 
 if TYPE_CHECKING:
+    from onnx import ModelProto
+
     from .repair import Repair
 
+#: element types of the vectors of an example
+_TYPES = {int: 7, float: 1, bool: 9}
 Severity = Literal["error", "warning", "info"]
 #: a tensor that a node reads: its name, its shape, where it comes from
 Operand = tuple[str, str, str]
 
-#: code -> (severity, one-line title); codes of `diagnose` are declared next to their finders, use its accessor for all
-CODES: dict[str, tuple[Severity, str]] = {
-    "SS201": ("error", "the sizes of a node's inputs contradict each other"),
-    "SS202": ("error", "a node cannot run as it is written"),
-    "SS203": ("error", "an assumption contradicts the model"),
-    "SS205": ("error", "the file cannot be loaded as it is written"),
-    "SS601": ("error", "PyTorch: a dim declared dynamic came out with one size"),
-    "SS602": ("error", "PyTorch: dims declared independent came out tied to each other"),
-    "SS603": ("error", "PyTorch: a dim declared dynamic came out restricted to some sizes"),
-    "SS604": ("error", "PyTorch: the declared range is wider than what runs"),
-    "SS605": ("warning", "PyTorch: the module limits a dim whose declaration states no limit"),
-    "SS606": ("warning", "PyTorch: a dim left to torch.export came out fixed, tied or restricted"),
-    "SS607": ("error", "PyTorch: torch.export refuses the module"),
-    "SS608": ("error", "PyTorch: the exporter cannot write the module as ONNX"),
-    "SS609": ("error", "PyTorch: the module fails, or its graph computes something else, at a declared size"),
-    "SS610": ("error", "PyTorch: torch.export's trace excludes sizes that the module supports"),
-    "SS611": (
-        "error",
-        "PyTorch: the exporter cannot export the module as written, but can export an alternative form",
-    ),
-    "SS612": ("warning", "PyTorch: no size is declared dynamic"),
-    "SS613": ("info", "PyTorch: a declaration of dynamic sizes to paste"),
-    "SS614": ("warning", "PyTorch: whether the module runs at declared sizes depends on input data"),
-}
+#: code -> its kind; `findings.diagnose.CODES` has them all, in order
+KINDS: dict[str, type[Kind]] = {}
+
+
+class ExampleModel(NamedTuple):
+    """A model in ONNX's text syntax, of IR version 8 and opset 17 unless its header says otherwise.
+
+    https://onnx.ai/onnx/repo-docs/Syntax.html
+    """
+
+    text: str
+    #: initializers: shapes of float32 weights, and elements of int64, float32 or bool vectors
+    weights: Mapping[str, tuple[int, ...]] = {}
+    data: Mapping[str, Sequence[int | float]] = {}
+    assume: tuple[str, ...] = ()
+
+    def model(self) -> ModelProto:
+        """Return the model; its weights are zeros."""
+        from onnx import TensorProto, helper, parser
+
+        header = "" if self.text.startswith("<") else '<ir_version: 8, opset_import: ["": 17]>\n'
+        proto = parser.parse_model(header + self.text)
+        for name, dims in self.weights.items():
+            zeros = bytes(4 * prod(dims))
+            proto.graph.initializer.append(helper.make_tensor(name, TensorProto.FLOAT, dims, zeros, raw=True))
+        for name, held in self.data.items():
+            kind = _TYPES[type(held[0])]
+            proto.graph.initializer.append(helper.make_tensor(name, kind, [len(held)], held))
+        return proto
+
+
+class Kind:
+    """A kind of finding: its code, its page, and the sentences that are made of its facts.
+
+    A subclass stands in the module that finds it. Its docstring is its page: a line that says what is wrong, what that
+    means, and `## What to do`. Its fields are facts; `title`, `notes` and `help` put them into words.
+    """
+
+    code: ClassVar[str]
+    severity: ClassVar[Severity]
+    #: a model with such a finding: the page shows what is printed for it
+    example: ClassVar[ExampleModel | None] = None
+
+    def __init_subclass__(cls) -> None:
+        if "code" in cls.__dict__:
+            KINDS[cls.code] = cls
+
+    def title(self) -> str:
+        """Return what is wrong, in one line."""
+        raise NotImplementedError
+
+    def notes(self) -> Iterable[str]:
+        """Return the reasons, a line each."""
+        return ()
+
+    def help(self) -> str:
+        """Return an edit or an option that was tried, or an empty text."""
+        return ""
+
+    def finding(self, node: str = "", op_type: str = "", **fields: Any) -> Finding:
+        """Return the finding at a node; `fields` are those of `Finding`."""
+        return self.worded(self.title(), node, op_type, notes=tuple(self.notes()), help=self.help(), **fields)
+
+    @classmethod
+    def worded(cls, title: str, node: str = "", op_type: str = "", **fields: Any) -> Finding:
+        """Return a finding of this kind with sentences made elsewhere."""
+        return Finding(cls.code, title, node, op_type, **fields)
+
+    @classmethod
+    def page(cls) -> tuple[str, str]:
+        """Return the line that says what is wrong, and the rest of the page in Markdown, a line per paragraph."""
+        first, *rest = cleandoc(cls.__doc__ or "").split("\n\n")
+        return first, "\n\n".join(re.sub(r"\n(?!- )\s*", " ", part) for part in rest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +143,7 @@ class Finding:
     @property
     def severity(self) -> Severity:
         """``error``, ``warning`` or ``info``."""
-        return "info" if self.usual else CODES[self.code][0]
+        return "info" if self.usual else KINDS[self.code].severity
 
     @property
     def named(self) -> tuple[str, ...]:
@@ -133,4 +189,4 @@ class Conflict:
         return self.message
 
 
-__all__ = ["CODES", "Conflict", "Finding", "Severity", "Step"]
+__all__ = ["KINDS", "Conflict", "ExampleModel", "Finding", "Kind", "Severity", "Step"]

@@ -1,4 +1,4 @@
-"""Traces a dim: the chain of nodes from inputs and initializers to a tensor's axis.
+"""Traces a dim: the chain of nodes from inputs and initializers to a tensor's axis, or to its elements.
 
 A dim is followed backwards through the tensors that carry it, as a size or as an element of shape arithmetic. A node that
 passes it on unchanged is a link; a node that computes it is a source, and the dims that it is computed from are
@@ -9,13 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, TypeAlias
 
 from ..expr import Dim, Shape, symbol
+from ..lower.records import Entry
 from ..lower.types import Known, Tensor
 from ..lower.values import Value
 from ..model import Node
+from ..solve.facts.constraint import Site
 from .limits import MAX_LINKS, MAX_PROBES
+from .operands import input_sites, sites_of, size_at, with_other_inputs
 
 if TYPE_CHECKING:
     from ..lower.lowered import Lowered
@@ -53,19 +57,68 @@ class Tracer:
         self.walk = lowered.walk
         self._probes = 0
 
-    def chain(
-        self, tensor: str, axis: int | None, *, to_inputs: bool = False, most: int | None = None
-    ) -> list[Link]:
-        """Links from a tensor's axis backwards to the node that computes the dim. With ``to_inputs``, on to the inputs.
+    def links(self, site: Site, *, to_inputs: bool = False, most: int | None = None) -> list[Link]:
+        """Links from a site backwards to the node that computes it. With `to_inputs`, on to the inputs.
 
-        There are no more than `most`; by default those are counted that compute a dim, not those that pass it on.
+        A size is traced through the tensors that have it, an element through the arithmetic that made it. There are no more
+        links than `most`; by default those are counted that compute a dim, not those that pass it on.
         """
-        shape = self._shape(tensor)
-        if shape is None:
-            return self._of_nodes(tensor)
-        axes = range(len(shape)) if axis is None else [axis if axis >= 0 else axis + len(shape)]
-        starts = [(tensor, a, shape[a]) for a in axes if 0 <= a < len(shape)]
-        return self._follow(starts, to_inputs=to_inputs, most=most)
+        found = self._follow(self._starts(site), to_inputs=to_inputs, most=most)
+        return (
+            found
+            if found or (not site.data and site.tensor in self.lowered.shapes)
+            else self._of_nodes(site.tensor)
+        )
+
+    def _starts(self, site: Site) -> list[Carrier]:
+        if site.data:
+            size, value = size_at(site, self.lowered), self.lowered.values.get(site.tensor)
+            held = value.elems or () if value is not None and site.axis is None else ()
+            return [(site.tensor, None, e) for e in (held if size is None else (size,)) if isinstance(e, Dim)]
+        shape = self._shape(site.tensor) or ()
+        axis, rank = site.axis, len(shape)
+        axes = range(rank) if axis is None else [axis if axis >= 0 else axis + rank]
+        return [(site.tensor, a, shape[a]) for a in axes if 0 <= a < rank]
+
+    def labels(self, site: Site) -> tuple[str, ...]:
+        """Nodes between the site and the inputs, nearest first."""
+        found = dict.fromkeys(self.nodes(self.links(site, to_inputs=True)))
+        made = self.lowered.producers.get(site.tensor)
+        if made is not None:
+            found[f"{made[1]}{made[0].label}"] = None
+            if site.data and (
+                len(found) == 1 or site.axis is None
+            ):  # how many elements there are matters too
+                found.update(dict.fromkeys(self._feeding(site.tensor)))
+        return tuple(found)
+
+    def rank_makers(self, site: Site) -> tuple[str, ...]:
+        """Nodes that computed the shape argument which determines the rank of a tensor."""
+        made = self.lowered.producers.get(site.tensor)
+        while made is not None:
+            node, prefix = made
+            data = [s for s in input_sites(node, prefix, self.lowered) if s.data]
+            if data:
+                labels = [f"{prefix}{node.label}", *(n for s in data for n in self._feeding(s.tensor))]
+                return tuple(dict.fromkeys(labels))
+            made = self.lowered.producers.get(
+                self.lowered.full_name(next(filter(None, node.inputs), ""), prefix)
+            )
+        return ()
+
+    def behind(self, entry: Entry) -> tuple[str, ...]:
+        """Return the nodes that compute the sites of a condition.
+
+        If it names only one tensor, the nodes that compute any input of its node.
+        """
+        sites = with_other_inputs(sites_of(entry, self.lowered), entry.node, entry.prefix, self.lowered)
+        labels = [label for site in sites for label in reversed(self.labels(site))]
+        return tuple(dict.fromkeys((*self.lowered.owners(entry.prefix), *labels)))
+
+    def _feeding(self, tensor: str) -> list[str]:
+        made = (self.lowered.producers.get(name) for name in self.lowered.behind(tensor))
+        labels = (f"{prefix}{node.label}" for node, prefix in filter(None, made))
+        return list(dict.fromkeys(islice(labels, MAX_LINKS)))
 
     def _follow(self, starts: Iterable[Carrier], *, to_inputs: bool, most: int | None = None) -> list[Link]:
         out: dict[Link, None] = {}

@@ -19,11 +19,11 @@ from click.testing import CliRunner
 
 from ..change.simplify.rules import BEYOND_NODES, RULES
 from ..findings.diagnose import CODES
+from ..report.rule import rule_page
 from .app import app
 from .parameters import Command
 from .schema import page, schema
 
-_SEVERITY = re.compile(r"^Severity: \w+\n+", re.MULTILINE)
 #: durations in the output, which differ between machines
 _TIME = re.compile(r"(?<=  )( *)\d+\.\d\d(?=  )")
 
@@ -80,19 +80,12 @@ def _summary(name: str) -> str:
 
 
 def render_findings(docs: Path) -> dict[str, str]:
-    """Return the finding pages by file name, with title and severity as in `CODES`, and their index."""
+    """Return the finding pages by file name, and their index."""
     index = (docs / "findings/index.md").read_text("utf-8")
     head = index[: index.index("| code |")]
-    rows = "".join(
-        f"| [{code}]({code}.md) | {severity} | {line} |\n" for code, (severity, line) in CODES.items()
-    )
-    pages = {"index.md": f"{head}| code | severity | meaning |\n|---|---|---|\n{rows}"}
-    for code, (severity, line) in CODES.items():
-        page = docs / f"findings/{code}.md"
-        text = page.read_text("utf-8") if page.exists() else "\n\n## What it means\n\n## What to do\n"
-        body = _SEVERITY.sub("", text.partition("\n")[2], count=1).lstrip("\n")
-        pages[f"{code}.md"] = f"# {code}: {line}\n\nSeverity: {severity}\n\n{body}"
-    return pages
+    rows = "".join(f"| [{c}]({c}.md) | {kind.severity} | {kind.page()[0]} |\n" for c, kind in CODES.items())
+    pages = {f"{code}.md": rule_page(code) for code in CODES}
+    return {"index.md": f"{head}| code | severity | meaning |\n|---|---|---|\n{rows}", **pages}
 
 
 def render_nav(docs: Path) -> str:

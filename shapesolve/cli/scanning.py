@@ -158,7 +158,7 @@ def rule(
     from difflib import get_close_matches
 
     from ..findings.diagnose import CODES
-    from ..report.sarif import rule_lines
+    from ..report.rule import rule_lines
 
     if code.upper() not in CODES:
         near = get_close_matches(code.upper(), CODES, 3, 0.5) or [

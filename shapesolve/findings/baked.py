@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 from ..causes.cause import Causes
 from ..causes.limits import HUGE, MAX_CONE, MAX_SIZE
-from ..causes.operands import IDLE, SiteTracer, input_sites, sites_of, size_at
-from ..causes.trace import Link
+from ..causes.operands import IDLE, input_sites, sites_of, size_at
+from ..causes.trace import Link, Tracer
 from ..causes.wording import declared_dim
 from ..expr import Cond, Dim, ge, symbol
 from ..lazy import cached_property
@@ -49,7 +49,7 @@ class Baked:
 
     def __init__(self, analysis: Solved) -> None:
         self.lowered, self.engine = analysis.lowered, analysis.prover.engine
-        self.tracer = SiteTracer(analysis.lowered)
+        self.tracer = Tracer(analysis.lowered)
         self.causes = Causes(analysis.lowered, analysis.request)
         self._few: dict[Cond, bool] = {}
 

@@ -7,23 +7,23 @@ not, are checked against the contract first.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..answers.rejected import requirement_text
 from ..causes.failure import Failure, expectation, sides, stored_side, stored_text
 from ..causes.finding import Finding
 from ..causes.operands import input_sites, sides_of, sites_of
 from ..causes.repair import Repair, Repairs
-from ..causes.wording import export_note, is_short, limit_help, listed, rule_text
+from ..causes.wording import is_short, rule_text
 from ..expr import Cond, ge
-from ..expr.plain import kind_of
-from ..expr.sizes import sizes_text
 from ..lower.records import Entry
 from ..solve.facts.constraint import Site
+from . import specialised
 from .baked import Baked, Stored
+from .limits import BakedSize, Limit, OneSize, OnlyEmpty, Restricted, SameDim
 from .rows import Rows
 from .sample import Sample, Samples, Sizes
 
@@ -44,7 +44,26 @@ class _Cause(NamedTuple):
     cond: Cond
 
 
-def findings(analysis: Solved) -> Iterator[Finding]:
+def find(analysis: Solved) -> Iterator[Finding]:
+    """Findings for dims declared dynamic that the graph fixes or restricts. This is the most common export bug."""
+    if analysis.conflicts:
+        return
+    yield from specialised.findings(analysis)
+    found = _of_terms(analysis)
+    yield from _of_the_model(found, analysis) if analysis.request.bind else found
+
+
+def _of_the_model(found: Iterable[Finding], analysis: Solved) -> Iterator[Finding]:
+    """Drop findings that are caused only by sizes that the user bound."""
+    nodes: set[str] | None = None
+    for finding in found:
+        if nodes is None:
+            nodes = {n for f in find(analysis.again(bind={})) for n in f.nodes}
+        if not finding.nodes or not nodes.isdisjoint(finding.nodes):
+            yield finding
+
+
+def _of_terms(analysis: Solved) -> Iterator[Finding]:
     """A finding for each contract term, except that a dim is not empty."""
     terms = _telling(analysis)
     if not terms:
@@ -55,14 +74,17 @@ def findings(analysis: Solved) -> Iterator[Finding]:
         yield empty.finding
         terms = [t for t in terms if t.cond not in empty.conds]
     open_at = {node for a in analysis.ambiguities for node in a.sites}  # reported separately
+    limits: dict[object, Limit] = {}
     for term in terms:
-        found = restrictions.finding(term)
+        limit = restrictions.limit(term)
         if (
-            found.code != "SS403"
+            not isinstance(limit, Restricted)
             or term.kind != "alternative"
-            or open_at.isdisjoint((found.node, *term.nodes))
+            or open_at.isdisjoint((limit.node, *term.nodes))
         ):
-            yield found
+            before = limits.get(limit.cause())
+            limits[limit.cause()] = limit if before is None else before.and_(limit)
+    yield from (limit.told() for limit in limits.values())
 
 
 def _telling(analysis: Solved) -> list[Term]:
@@ -106,34 +128,24 @@ class _Restrictions:
         self.samples = Samples(analysis)
         self.rows = Rows(analysis)
 
-    def finding(self, term: Term) -> Finding:
-        """Return the finding of one term: a warning if an unintended constant causes it."""
+    def limit(self, term: Term) -> Limit:
+        """Return the limit that one term sets: a warning if an unintended constant causes it."""
         sample, cause, constant, baked = self.evidence(term)
         only = _only_size(term)
         code = "SS401" if only is not None else "SS404" if baked else "SS403"
-        notes: tuple[str, ...] = ()
-        runs: tuple[tuple[str, int], ...] = ()
-        fails = runs
+        facts: dict[str, Any] = {
+            "names": tuple(term.symbols),
+            "terms": (term,),
+            "nodes": term.nodes,
+        }
         if sample is not None and not self.analysis.violations_at(
             sample.runs
         ):  # Sizes that the terms do not determine are computed from numbers.
-            notes = tuple(end.text(term.symbols) for end in (sample, *self.samples.other_ends(term, sample)))
-            runs, fails = self._pairs(sample.runs), self._pairs(sample.fails)
+            ends = (sample, *self.samples.other_ends(term, sample))
+            facts["samples"] = tuple(end.text(term.symbols) for end in ends)
+            facts |= {"runs": self._pairs(sample.runs), "fails": self._pairs(sample.fails)}
         if cause is None:
-            title, condition = (
-                _title(code, term),
-                str(term) if code == "SS404" and is_short(str(term)) else "",
-            )
-            return Finding(
-                code,
-                title,
-                nodes=term.nodes,
-                notes=notes,
-                runs=runs,
-                fails=fails,
-                condition=condition,
-                dims=tuple(term.symbols),
-            )
+            return _limit(code, term, only, (), facts)
         tied = is_short(term.text) and (_is_tie(term) or self.baked.few_sizes(cause.cond))
         found = self._repairs(term, cause) if code != "SS403" or tied else ()
         if code == "SS403" and term.kind != "equality":
@@ -156,32 +168,32 @@ class _Restrictions:
             rule = origin.rule
         named = self.baked.named(constant, entry)
         culprits = [*self._targets(entry, constant), *([one.source.tensor] if one is not None else [])]
-        culprits = culprits or [named] * bool(named)
-        export = code != "SS403" and constant is not None and constant.data and named and not found
-        made = self._made(entry, self.samples.runs, term.symbols) if runs else ()
+        is_export = code != "SS403" and constant is not None and constant.data and not found
+        made = self._made(entry) if "runs" in facts else ""
         others = _others_text(origin.node, same, () if one is not None else term.nodes)
         if one is not None and made and not others:
             rule = expectation(one, entry, self.lowered)  # the operands show its shape
-        return Finding(
-            code,
-            _title(code, term, culprits),
-            origin.node,
-            origin.op_type,
-            tuple(dict.fromkeys((*term.nodes, origin.node))),
-            self.rows.of(sides_of(entry, self.lowered, behind), entry, readable=code != "SS403"),
-            notes=(
-                *filter(None, [f"{rule}{others}"]),
-                *made,
-                *notes,
-                *(export_note(term.symbols, named) if export else ()),
-            ),
-            help=self._help(term, found, sample) if code != "SS403" else "",
-            runs=runs,
-            fails=fails,
-            constants=() if meant else tuple(filter(None, [named])),
-            condition=str(term) if code == "SS404" and is_short(str(term)) else "",
-            dims=tuple(term.symbols),
-        )
+        facts |= {
+            "node": origin.node,
+            "op_type": origin.op_type,
+            "nodes": tuple(dict.fromkeys((*term.nodes, origin.node))),
+            "operands": self.rows.of(sides_of(entry, self.lowered, behind), entry, readable=code != "SS403"),
+            "reasons": tuple(filter(None, [f"{rule}{others}"])),
+            "at": self.samples.runs,
+            "made": made,
+            "repairs": tuple(found),
+            "declare": self._declared(term, sample),
+            "constants": () if meant else tuple(filter(None, [named])),
+            "export": named if is_export else "",
+        }
+        return _limit(code, term, only, tuple(culprits or filter(None, [named])), facts)
+
+    def _declared(self, term: Term, sample: Sample | None) -> Sizes:
+        only = _only_size(term)
+        if only is not None:
+            return {term.symbols[0]: only}
+        runs = {} if sample is None or term.kind == "divisibility" else self.samples.runs
+        return {n: runs[n] for n in term.symbols if n in runs}
 
     def _targets(self, entry: Entry, constant: Stored | None) -> Iterator[str]:
         """Return the Reshape's constant targets that merge or fix axes of its input, and so cause the condition."""
@@ -214,14 +226,12 @@ class _Restrictions:
         size = self.lowered.shapes[tensor][axis or 0]
         return Site(tensor, axis), f"{tensor} has size {size} on axis {axis}"
 
-    def _made(self, entry: Entry, sizes: Sizes, names: Sequence[str]) -> tuple[str, ...]:
-        """A sentence on what the node that computes the size makes at sizes that run, if it merges sizes."""
+    def _made(self, entry: Entry) -> str:
+        """Return what the node that computes the size makes at sizes that run, if it merges sizes."""
         if entry.node is None:
-            return ()
-        place = Failure(self.lowered, entry.node, entry.prefix, sizes, entry)
-        if place.stored_side is None:
-            return ()
-        return tuple(f"at {sizes_text(sizes, names)}, {text}" for text in islice(place.origins(), 1) if text)
+            return ""
+        place = Failure(self.lowered, entry.node, entry.prefix, self.samples.runs, entry)
+        return "" if place.stored_side is None else next(iter(place.origins()), "")
 
     def empty(self, terms: Sequence[Term]) -> _Empty | None:
         """Return the finding if every accepted input has a dim of size 0 though no single dim must be 0, else None."""
@@ -234,7 +244,7 @@ class _Restrictions:
         if not alone and not self.engine.satisfiable([*(t.cond for t in terms), *conds], cheap=True).unsat:
             return None
         shown = alone[:1] or terms
-        first = self.finding(shown[0])
+        first = self.limit(shown[0])
         nodes = dict.fromkeys((first.node, *(n for t in shown for n in t.nodes)))
         text = " and ".join(t.text for t in shown)
         title = "the model runs only on empty inputs" + (f": it requires {text}" if is_short(text) else "")
@@ -246,20 +256,14 @@ class _Restrictions:
             if first.fails and not always:
                 look = f"{first.node} fails at the sizes shown: start there"
         help_ = ". Or: ".join(map(str, () if cause is None else self._repairs(shown[0], cause))) or look
-        finding = replace(first, code="SS406", title=title, nodes=tuple(filter(None, nodes)), help=help_)
+        nodes_ = tuple(filter(None, nodes))
+        finding = replace(first.told(), code=OnlyEmpty.code, title=title, nodes=nodes_, help=help_)
         return _Empty([t.cond for t in shown], finding)
 
     def _repairs(self, term: Term, cause: _Cause) -> tuple[Repair, ...]:
         if term.cond not in self._repaired:
             self._repaired[term.cond] = self.repairs.of_limit(self._entry(cause), term.symbols)
         return self._repaired[term.cond]
-
-    def _help(self, term: Term, found: Sequence[Repair], sample: Sample | None) -> str:
-        only = _only_size(term)
-        if only is not None:
-            return limit_help({term.symbols[0]: only}, found)
-        runs = {} if sample is None or term.kind == "divisibility" else self.samples.runs
-        return limit_help({n: runs[n] for n in term.symbols if n in runs}, found)
 
     def evidence(self, term: Term) -> _Evidence:
         """Return the evidence for one term, cached."""
@@ -375,23 +379,14 @@ def _only_size(term: Term) -> int | None:
     return size if size > 0 and term.symbols[0] in (rest.name, (-rest).name) else None
 
 
-def _title(code: str, term: Term, culprits: Sequence[str] = ()) -> str:
-    """Title of a finding: the cause if one is known, and otherwise the condition."""
-    names = listed(term.symbols)
-    verb = "is" if len(term.symbols) == 1 else "are"
+def _limit(
+    code: str, term: Term, only: int | None, culprits: tuple[str, ...], facts: dict[str, Any]
+) -> Limit:
     if code == "SS401":
-        return f"{names} is declared dynamic, but only {names} = {_only_size(term)} runs"
+        return OneSize(size=only or 0, **facts)
     if code == "SS404":
-        parts = term.cond.args if term.kind == "alternative" else (term.cond,)
-        fixes = all(kind_of(part) in ("equality", "other") for part in parts)
-        one, many = ("fixes", "fix") if fixes else ("limits", "limit")
-        what = one if len(culprits) == 1 else many
-        them = "it" if len(term.symbols) == 1 else "them"
-        cause = f"{listed(culprits)} {what} {them}" if culprits else "few sizes run"
-        return f"{names} {verb} dynamic, but {cause}"
-    if not is_short(str(term)):
-        return f"the model does not run at every size of {names}"
-    return requirement_text(term.text) + (f" for {', '.join(term.assumptions)}" if term.scope else "")
+        return BakedSize(culprits=culprits, **facts)
+    return SameDim(claim=requirement_text(term.text), **facts) if code == "SS402" else Restricted(**facts)
 
 
 def _may_be_tabled(term: Term, constant: Stored | None) -> bool:

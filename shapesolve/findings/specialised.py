@@ -10,13 +10,14 @@ from ..causes.failure import Failure, stored_text
 from ..causes.finding import Finding, Operand
 from ..causes.limits import MAX_LISTED
 from ..causes.operands import input_sites, sides_of
-from ..causes.repair import Repair, Repairs
-from ..causes.wording import export_note, limit_help, operand_rows, rule_text
+from ..causes.repair import Repairs
+from ..causes.wording import operand_rows, rule_text
 from ..expr import Dim, eq, symbol
 from ..lower.records import Entry
 from ..solve.facts.constraint import Constraint
 from ..solve.facts.log import need
 from .baked import Baked, Stored
+from .limits import FixedWidth, OneSize, SameDim
 from .rows import Rows
 
 if TYPE_CHECKING:
@@ -49,48 +50,41 @@ def findings(analysis: Solved) -> Iterator[Finding]:
         first, reasons = causes[-1].origin, _reasons(fixed, analysis)
         if to.terms and name in analysis.lowered.unnamed:
             continue  # not declared as a separate size
-        if to.terms:
-            title = f"{name} is declared as an independent dim, but must equal {to}"
-            found = repairs.of_limit(fixed.entry, [name])
-            advice = ". Or: ".join(map(str, found)) or f"declare {name} as {to}"
-            sides = _sides(fixed, None, analysis)
-            yield Finding(
-                "SS402",
-                title,
-                first.node,
-                first.op_type,
-                fixed.nodes,
-                sides,
-                notes=reasons,
-                help=advice,
-                dims=(name,),
-            )
-            continue
-        title = f"{name} is declared dynamic, but only {name} = {to} runs"
-        if not to.const:
-            title = f"{name} must be 0: the model runs only on empty inputs"
         found = repairs.of_limit(fixed.entry, [name])
+        if to.terms:
+            yield SameDim(
+                names=(name,),
+                claim=f"{name} is declared as an independent dim, but must equal {to}",
+                to=to,
+                node=first.node,
+                op_type=first.op_type,
+                nodes=fixed.nodes,
+                operands=_sides(fixed, None, analysis),
+                reasons=reasons,
+                repairs=tuple(found),
+            ).told()
+            continue
         is_feature = not found and baked.is_feature(fixed.entry, name, to.const)
         named = baked.named(fixed.constant, fixed.entry)
         met = None if not named else baked.reader(fixed.entry, fixed.constant)
-        if named and fixed.constant is not None and fixed.constant.data and not found and not is_feature:
-            reasons += export_note([name], named)
+        is_export = fixed.constant is not None and fixed.constant.data and not found and not is_feature
         node, op_type, sides = first.node, first.op_type, _sides(fixed, fixed.constant, analysis)
         if met is not None:
             node, op_type = f"{met[1]}{met[0].label}", met[0].op_type
             sides = operand_rows(input_sites(*met, analysis.lowered), analysis.lowered)
-        yield Finding(
-            "SS405" if is_feature else "SS401",
-            title,
-            node,
-            op_type,
-            tuple(dict.fromkeys((node, *fixed.nodes))),
-            sides,
-            notes=reasons,
-            help=_help(fixed, is_feature, found, baked),
+        yield (FixedWidth if is_feature else OneSize)(
+            names=(name,),
+            size=to.const,
+            node=node,
+            op_type=op_type,
+            nodes=tuple(dict.fromkeys((node, *fixed.nodes))),
+            operands=sides,
+            reasons=reasons,
+            repairs=tuple(found),
+            declare={name: to.const},
             constants=tuple(filter(None, [named])),
-            dims=(name,),
-        )
+            export=named if is_export else "",
+        ).told()
 
 
 def _fixed(analysis: Solved, baked: Baked, names: Collection[str]) -> Iterator[_Fixed]:
@@ -147,11 +141,3 @@ def _reasons(fixed: _Fixed, analysis: Solved) -> tuple[str, ...]:
         texts.update(dict.fromkeys(filter(None, islice(place.origins(), 1))))
     rest = len(texts) - MAX_LISTED
     return (*islice(texts, MAX_LISTED), *((f"and {rest} conditions more of this kind",) if rest > 0 else ()))
-
-
-def _help(fixed: _Fixed, is_feature: bool, found: Sequence[Repair], baked: Baked) -> str:
-    if not fixed.to.const and not found:
-        return f"{fixed.causes[-1].origin.node} fails for every other size: start there"
-    if is_feature:
-        return f"declare {fixed.name} as {fixed.to}"
-    return limit_help({fixed.name: fixed.to.const}, found)

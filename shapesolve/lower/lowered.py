@@ -17,7 +17,7 @@ from ..model import Model, Node
 from ..solve.facts.facts import Facts
 from ..solve.facts.log import ConstraintSet
 from .records import Place
-from .rule import Rule
+from .rule import Bodies, Rule
 from .types import Known, Optional, Sequence, Tensor
 from .values import INT_TYPES, Value
 from .walk import Walk
@@ -109,6 +109,24 @@ class Lowered:
         return found
 
     @cached_property
+    def unranked_behind(self) -> Mapping[str, str]:
+        """Tensors that depend on one of unknown rank, each with the first such tensor."""
+        first = {name: name for name in self.unranked if name not in self.producers}
+        scopes: dict[str, str] = {}
+        for name, (node, prefix) in self.producers.items() if self.unranked else ():
+            read = [self.full_name(n, prefix) for n in (*node.inputs, *node.captures) if n]
+            inner = scopes.get(f"{prefix}{node.label}", "")
+            root = next((first[n] for n in read if n in first), "") or inner
+            root = root or (name if name in self.unranked else "")
+            if root:
+                first[name] = root
+                around = prefix.rstrip("/")
+                while around and around not in scopes:
+                    scopes[around] = root
+                    around = around.rpartition("/")[0]
+        return first
+
+    @cached_property
     def unjudged(self) -> tuple[str, ...]:
         """Tensors that nodes read though no inference determines their rank. The rank is unknown, or follows only from
         the needs of later nodes.
@@ -183,6 +201,28 @@ class Lowered:
                 names = [self.full_name(*self.aliases[name])]
             waiting += (n for n in names if n not in seen)
             seen.update(names)
+
+    def owners(self, prefix: str) -> tuple[str, ...]:
+        """Labels of the nodes around a scope (If, Loop, function call), innermost first."""
+        found = []
+        while prefix:
+            inside, prefix = prefix.rstrip("/"), ""
+            for label in (inside, inside.rpartition("/")[0]):
+                if label in self.scopes:
+                    found.append(label)
+                    _, prefix = self.scopes[label]
+                    break
+        return tuple(found)
+
+    def around(self, prefix: str) -> list[Bodies]:
+        """Kinds of the subgraphs around a scope (branch, loop ...), innermost first. Functions are not counted."""
+        rules = (self.rule(*self.scopes[label]) for label in self.owners(prefix))
+        return [rule.bodies for rule in rules if rule is not None and rule.bodies]
+
+    @cached_property
+    def scopes(self) -> dict[str, tuple[Node, str]]:
+        """For each node label, the node and its scope."""
+        return {f"{at}{node.label}": (node, at) for node, at in self.producers.values()}
 
     def rule(self, node: Node, prefix: str) -> Rule | None:
         """Return the rule of a node's operator."""

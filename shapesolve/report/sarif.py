@@ -5,7 +5,7 @@ https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,38 +14,11 @@ from urllib.parse import quote
 from ..findings.diagnose import CODES
 from ..lines import json_text, visible
 from .gate import fingerprint
+from .rule import rule_page
 
 if TYPE_CHECKING:
     from ..analysis import Analysis
     from ..causes.finding import Finding
-
-
-from functools import lru_cache
-
-from ..lines import Line, line
-
-_FOLDERS = (Path(__file__).parent / "findings", Path(__file__).parents[2] / "docs/findings")
-
-
-def rule_lines(code: str) -> Iterator[Line]:
-    """Return the lines of a finding's page, with styled headings."""
-    for text in rule_page(code).splitlines():
-        yield line(("bold" if text.startswith("#") else "prose", text))
-
-
-@lru_cache(maxsize=len(CODES))
-def rule_page(code: str) -> str:
-    """Return the Markdown page of a finding's code, or only its title if the pages are not installed.
-
-    Raises:
-        KeyError: If the code does not exist.
-    """
-    _, line = CODES[code]
-    for folder in _FOLDERS:
-        file = folder / f"{code}.md"
-        if file.is_file():
-            return file.read_text("utf-8")
-    return f"# {code}: {line}\n"
 
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -66,11 +39,11 @@ def sarif_text(
     rules = [
         {
             "id": code,
-            "shortDescription": {"text": text},
-            "help": {"text": rule_page(code), "markdown": rule_page(code)},
-            "defaultConfiguration": {"level": LEVELS[severity]},
+            "shortDescription": {"text": kind.page()[0]},
+            "help": dict.fromkeys(("text", "markdown"), rule_page(code, example=False)),
+            "defaultConfiguration": {"level": LEVELS[kind.severity]},
         }
-        for code, (severity, text) in CODES.items()
+        for code, kind in CODES.items()
     ]
     driver = {"name": "shapesolve", "version": _version(), "rules": rules}
     run: dict[str, Any] = {

@@ -9,6 +9,7 @@ import onnx
 from onnx import helper, numpy_helper, parser
 
 import shapesolve
+from shapesolve.findings.diagnose import CODES
 
 
 def model(text: str, opset: int = 17, **weights: list[int] | np.ndarray) -> onnx.ModelProto:
@@ -45,21 +46,8 @@ def _if_branches(then_rows: int, else_rows: int) -> onnx.ModelProto:
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
-def _dead_branch() -> onnx.ModelProto:
-    """A branch for sizes that the input never has."""
-    proto = _if_branches(65, 64)
-    (choice,) = proto.graph.node
-    proto.graph.initializer.append(numpy_helper.from_array(np.array(False), "never"))
-    choice.input[0] = "never"
-    return proto
-
-
 #: name -> (model, assumptions)
 CASES: dict[str, tuple[onnx.ModelProto, tuple[str, ...]]] = {
-    "matmul_inner": (
-        model("g (float[batch, seq, 64] x) => (y) { [fc] y = MatMul(x, fc_weight) }", fc_weight=[65, 256]),
-        (),
-    ),
     "matmul_swapped": (
         model("g (float[batch, 64] x) => (y) { [proj] y = MatMul(proj_weight, x) }", proj_weight=[64, 32]),
         (),
@@ -132,10 +120,6 @@ CASES: dict[str, tuple[onnx.ModelProto, tuple[str, ...]]] = {
             [turn] t = Transpose<perm: ints = [0, 2, 1]>(x)
             [residual] y = Add(t, skip) }"""
         ),
-        (),
-    ),
-    "permute_rank": (
-        model("g (float[batch, 8, 64] x) => (y) { [turn] y = Transpose<perm: ints = [0, 2, 3, 1]>(x) }"),
         (),
     ),
     "split_sum": (
@@ -282,10 +266,6 @@ CASES: dict[str, tuple[onnx.ModelProto, tuple[str, ...]]] = {
         model("g (float[batch, 5] x) => (v, i) { [best] v, i = TopK(x, k) }", k=ints(10)),
         (),
     ),
-    "topk_by_data": (
-        model("g (float[batch, 5] x, int64[1] k) => (v, i) { [best] v, i = TopK(x, k) }"),
-        (),
-    ),
     "depth_to_space": (
         model("g (float[batch, 10, h, w] x) => (y) { [shuffle] y = DepthToSpace<blocksize: int = 2>(x) }"),
         (),
@@ -300,10 +280,6 @@ CASES: dict[str, tuple[onnx.ModelProto, tuple[str, ...]]] = {
         ),
         (),
     ),
-    "assumption": (
-        model("g (float[batch, width] x) => (y) { [fc] y = MatMul(x, fc_weight) }", fc_weight=[64, 8]),
-        ("width >= 65",),
-    ),
     "assumptions_against_each_other": (
         model("g (float[batch, width] x) => (y) { [act] y = Relu(x) }"),
         ("width == 2*batch", "batch >= 10", "width <= 16"),
@@ -312,49 +288,12 @@ CASES: dict[str, tuple[onnx.ModelProto, tuple[str, ...]]] = {
         model("g (float[batch, 8] x) => (y) { [conv] y = Conv(x, conv_weight) }", conv_weight=[4, 8, 3, 3]),
         (),
     ),
-    "dead_branch": (_dead_branch(), ()),
     "if_branches": (_if_branches(65, 63), ()),
-    "if_one_branch": (_if_branches(65, 64), ()),
-    "specialised": (
-        model(
-            """g (float[batch, seq, 32] x) => (y) {
-            [view] y = Reshape(x, target)
-            [bias] z = Add(y, table) }""",
-            target=ints(-1, 9, 32),
-            table=[9, 32],
-        ),
-        (),
-    ),
-    "specialised_dim": (
-        model(
-            """g (float[1, seq, 32] x) => (y) {
-            [turn] t = Transpose<perm: ints = [1, 0, 2]>(x)
-            [view] y = Reshape(t, target) }""",
-            target=ints(9, 4, 8),
-        ),
-        (),
-    ),
-    "same_dim_twice": (
-        model("g (float[m, k] a, float[j, n] b) => (y) { [product] y = MatMul(a, b) }"),
-        (),
-    ),
     "stale_value_info": (
         model(
             "g (float[batch, 64] x) => (float[batch, 12] y) { [fc] y = MatMul(x, fc_weight) }",
             fc_weight=[64, 10],
         ),
-        (),
-    ),
-    "size_of_the_example": (
-        model(
-            """g (float[batch, 8] past, float[batch, horizon] future) => (float[5, batch] y) <float[batch, 5] rows> {
-            [level] mean = MatMul(past, w) [shift] rows = Add(future, mean) [turn] y = Transpose(rows) }""",
-            w=[8, 1],
-        ),
-        (),
-    ),
-    "open_broadcast": (
-        model("g (float[batch, m] a, float[batch, n] b) => (y) { [sum] y = Add(a, b) }"),
         (),
     ),
     "usual_broadcast": (
@@ -364,64 +303,10 @@ CASES: dict[str, tuple[onnx.ModelProto, tuple[str, ...]]] = {
         ),
         (),
     ),
-    "bound_by_assumption": (
-        model("g (float[batch, d_model] x) => (y) { [bias] y = Add(x, b) }", b=[64]),
-        (),
-    ),
-    "multiples": (
-        model(
-            """g (float[batch, 4, height, width] x) => (y) {
-            [down] d = MaxPool<kernel_shape: ints = [2, 2], strides: ints = [2, 2]>(x)
-            [up] u = Resize<mode: string = "nearest">(d, , scales)
-            [skip] y = Concat<axis: int = 1>(x, u) }""",
-            scales=np.array([1, 1, 2, 2], np.float32),
-        ),
-        (),
-    ),
-    "empty_only": (
-        model(
-            """g (float[batch, seq, 4] x) => (y) {
-            [rows] r = Reshape(x, target) [head] y = MatMul(r, weight) }""",
-            target=ints(0, 0, 6),
-            weight=[6, 2],
-        ),
-        (),
-    ),
-    "fixed_channels": (
-        model(
-            """g (float[batch, channels, 32, 32] image) => (y) {
-            [conv] y = Conv<kernel_shape: ints = [3, 3]>(image, conv_weight) }""",
-            conv_weight=[8, 3, 3, 3],
-        ),
-        (),
-    ),
-    "unread_input": (
-        model("g (float[batch, 8] x, int64[batch] lengths) => (y) { [act] y = Relu(x) }"),
-        (),
-    ),
-    "overridable_default": (
-        model(
-            "g (float[N, 6] x, int64[2] target) => (y) { [reshape] y = Reshape(x, target) }",
-            target=ints(0, 6),
-        ),
-        (),
-    ),
-    "unknown_operator": (
-        model("g (float[batch, 8] x) => (y) { [thing] y = Relu(x) }"),
-        (),
-    ),
-    "file_remark": (
-        model("g (float[batch, 64] x) => (y) { [gelu] y = com.microsoft.Gelu(x) }"),
-        (),
-    ),
-    "file_fault": (
-        model("g (float[batch, 64] x) => (y) { [conv] a = Relu(x) [conv] y = Relu(a) }"),
-        (),
-    ),
 }
-_custom = CASES["unknown_operator"][0]
-_custom.graph.node[0].domain, _custom.graph.node[0].op_type = "acme.ops", "FancyPool"
-_custom.opset_import.append(helper.make_opsetid("acme.ops", 1))
+for code, kind in CODES.items():
+    if kind.example is not None:
+        CASES[code] = kind.example.model(), kind.example.assume
 
 
 @cache

@@ -233,7 +233,7 @@ def test_the_pytest_plugin_keeps_to_the_settings(project: Path) -> None:
 def test_every_rule_prints_its_page(code: str) -> None:
     done = run("rule", code.lower())
     assert done.exit_code == 0
-    assert done.output.startswith(f"# {code}: {CODES[code][1]}\n")
+    assert done.output.startswith(f"# {code}: {CODES[code].page()[0]}\n")
     assert "## What to do" in done.output
 
 

@@ -417,7 +417,7 @@ def test_nodes_in_the_finding_are_those_of_the_contract() -> None:
 
 
 def test_a_model_that_runs_on_empty_inputs_only_is_a_warning() -> None:
-    m, _ = CASES["empty_only"]
+    m, _ = CASES["SS406"]
     (finding,) = ss.analyze(m).diagnostics
     assert (finding.code, finding.severity) == ("SS406", "warning")
     for batch, seq in ((1, 1), (2, 3), (3, 2), (6, 6), (4, 1)):

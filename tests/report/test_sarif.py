@@ -53,6 +53,6 @@ def test_github_commands_are_escaped() -> None:
         command("error", "50%\nbad", "a,b:c.onnx", "x: y")
         == "::error file=a%2Cb%3Ac.onnx,title=x%3A y::50%25%0Abad"
     )
-    (line,) = github_text([("m.onnx", analyzed("matmul_inner").diagnostics)]).splitlines()
+    (line,) = github_text([("m.onnx", analyzed("SS201").diagnostics)]).splitlines()
     assert line.startswith("::error file=m.onnx,title=SS201 MatMul cannot multiply these shapes::")
     assert "\n" not in line

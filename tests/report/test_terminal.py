@@ -17,7 +17,7 @@ from shapesolve.findings.diagnose import CODES
 from shapesolve.lines import Printed, line, plain, row
 from shapesolve.report.derivation import derivation_lines
 from shapesolve.report.evaluation import evaluation_lines
-from shapesolve.report.sarif import rule_lines, rule_page
+from shapesolve.report.rule import rule_lines, rule_page
 from shapesolve.report.text import report_lines
 
 ROOT = Path(__file__).resolve().parents[2]
