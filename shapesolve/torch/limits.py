@@ -23,7 +23,6 @@ MAX_READ: Final = 100_000  # characters of metadata or of a message of PyTorch t
 MAX_MESSAGE: Final = 4000  # characters of a message of PyTorch that are shown
 MAX_LINE: Final = 160  # max. characters shown per line of a PyTorch message
 MAX_SHOWN: Final = 4  # sizes, nodes, errors or callers that are listed in one note
-LEAST: Final = 2  # torch.export's own minimum of a dynamic size
 STEPS: Final = (5, 3, -2, 4, -3)  # distances of tried sizes from the example's
 USUAL: Final = (1, 2, 3, 7, 16, 33, 64)  # sizes that are tried too
 SPREAD: Final = 0.05  # relative change of the example's values in a run
