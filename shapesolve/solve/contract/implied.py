@@ -114,8 +114,6 @@ class Implications:
         """True if `cond` is shown to hold wherever all that is `held` does."""
         if cond in held or held.decided(cond):
             return True
-        if cond.kind == "or" and _is_weaker(cond, held):
-            return True
         if cond.kind == "or" and any(self.follows(c, held) for c in cond.args if factors_paired(c)):
             return True
         paired = factors_paired(cond)
@@ -139,12 +137,6 @@ class Implications:
 
 def _is_bound(cond: Cond) -> bool:
     return cond.kind == ">=" and is_plain(cond) and not any(a.kind != "sym" for a in atoms_of(cond))
-
-
-def _is_weaker(cond: Cond, held: Held) -> bool:
-    """True if a held condition is an alternative ("or") with fewer of the same members."""
-    members = set(cond.args)
-    return any(members.issuperset(c.args if c.kind == "or" else (c,)) for c in held.about(cond.free))
 
 
 def _settled(cond: Cond, given: Iterable[Cond]) -> bool:
