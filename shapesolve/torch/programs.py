@@ -18,7 +18,7 @@ from ..solve.facts.constraint import Constraint
 from ..solve.facts.constraint import Origin as Rule
 from ..solve.facts.facts import Facts
 from ..solve.facts.log import ConstraintSet
-from ..solve.simplify.domain import defined_where
+from ..solve.known import defined_where
 from .declared import Axis, Declaration, Root, finite
 from .exporting import Watch
 from .internals import guards_of, is_number, symbols_of

@@ -29,8 +29,9 @@ from ...expr.plain import is_plain
 from ...expr.traverse import atoms_of
 from ..engine import Engine
 from ..facts import budget
+from ..known import defined_where
 from .cost import cost, is_small
-from .domain import Domain, defined_where
+from .domain import Domain
 from .ranges import separated
 from .simplifier import Simplifier
 
