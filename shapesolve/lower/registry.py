@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from collections.abc import Sequence as Seq
 from dataclasses import replace
 from functools import partial
@@ -16,9 +16,6 @@ from .rule import (
     Axes,
     Bodies,
     Choices,
-    Form,
-    Ranks,
-    Reading,
     Rule,
     Rules,
     Runtime,
@@ -51,16 +48,9 @@ class Registry(Rules):
         domain: str,
         op_type: str,
         versions: Versions = None,
-        *,
-        types: tuple[TypeSpec, ...] | None = None,
-        form: Form = "function",
-        values: bool = False,
-        data: tuple[int, ...] = (),
-        ranks: Ranks = "",
-        work: Work | None = None,
-        axes: Axes | None = None,
+        **options: Any,
     ) -> Callable[[Lower], Lower]:
-        """Decorator that registers a lowering function (see `Op`) for an operator. See `Rule` for the declarations."""
+        """Decorator that registers a lowering function (see `Op`) for an operator. `options` are fields of `Rule`."""
         _check("register", domain, op_type)
         if not isinstance(versions, int | range | None):
             raise wrong("register takes versions as an int, a range or None", versions)
@@ -73,8 +63,7 @@ class Registry(Rules):
         def decorate(lower: Lower) -> Lower:
             if not callable(lower):
                 raise wrong("register takes a function", lower)
-            rule = Rule(canonical(domain), op_type, since, lower, form, until, types, values)
-            self.add(replace(rule, data=data, ranks=ranks, work=work, axes=axes))
+            self.add(Rule(canonical(domain), op_type, since, lower, until=until, **options))
             return lower
 
         return decorate
@@ -105,14 +94,13 @@ class Registry(Rules):
         if not isinstance(since, int):
             raise wrong("signature takes since as an int", since)
         rule = Signature(dims, (where,) if isinstance(where, str) else tuple(where), names)
-        form: Form = "signature"
-        made = Rule(canonical(domain), op_type, since, rule, form, until, types, choices=choices)
         if (
             self is not DEFAULT or DEFAULT.supply is not None
         ):  # built-in ones are tested, and parsed when they are used
             rule.check()
+        declared = Rule(canonical(domain), op_type, since, rule, "signature", until, types, choices=choices)
         axes = dims if axes == "=" else axes
-        self.add(replace(made, needs=needs, fault=fault, runtime=runtime, work=work, axes=axes))
+        self.add(replace(declared, needs=needs, fault=fault, runtime=runtime, work=work, axes=axes))
 
 
 def _check(function: str, domain: object, op_type: object) -> None:
@@ -161,17 +149,13 @@ def lower_bodies(
     *op_types: str,
     bodies: Bodies,
     since: int = 0,
-    until: int | None = None,
-    data: tuple[int, ...] = (),
-    runtime: tuple[Runtime, ...] = (),
-    reads: Mapping[int, Reading] | None = None,
+    **options: Any,
 ) -> Callable[[LowerBodies], LowerBodies]:
     """Decorator that registers a function as the rule of operators that run subgraphs."""
 
     def decorate(function: LowerBodies) -> LowerBodies:
         for name in op_types:
-            rule = Rule("", name, since, function, until=until, values=True, bodies=bodies, data=data)
-            DEFAULT.add(replace(rule, runtime=runtime, reads=reads))
+            DEFAULT.add(Rule("", name, since, function, values=True, bodies=bodies, **options))
         return function
 
     return decorate

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -13,6 +14,11 @@ if TYPE_CHECKING:
     from .types import Known
 
 
+#: what a trial begins without
+_BEGUN = ("log", "clashes", "opens", "notes", "tensors", "producers", "memo", "overwritten", "trials")
+
+
+@dataclass(eq=False)
 class LoweringState:
     """State of one lowering: log, symbols, tensors, notes.
 
@@ -49,53 +55,44 @@ class LoweringState:
         others: Values other than tensors, simplified by the facts of a version.
     """
 
-    def __init__(self) -> None:
-        self.log: list[Entry] = []
-        self.clashes: list[Clash] = []
-        self.opens: list[Open] = []
-        self.notes: list[Note] = []
-        self.tensors: dict[str, Known] = {}
-        self.producers: dict[str, tuple[Node, str]] = {}
-        self.memo: dict[Any, LoweredNode] = {}
-        self.overwritten: list[tuple[dict[str, Known], str, Known]] = []
-        self.trials = 0
-        self.usual: dict[Cond, None] = {}
-        self.caches: dict[str, None] = {}
-        self.poisoned: set[str] = set()
-        self.failed: set[str] = set()
-        self.made: dict[str, Dim] = {}
-        self.reasons: dict[str, str] = {}
-        self.unknown: set[str] = set()
-        self.unnamed: set[str] = set()
-        self.author: dict[str, str] = {}
-        self.taken: set[str] = set()
-        self.opsets: dict[str, Mapping[str, int]] = {}
-        self.aliases: dict[str, tuple[str, str]] = {}
-        self.hints: dict[str, Shape] = {}
-        self.possible_ranks: dict[str, tuple[int, ...]] = {}
-        self.chosen: dict[Dim, Dim] = {}
-        self.named: dict[tuple[Dim, Cond], Dim] = {}
-        self.trips: dict[str, Dim] = {}
-        self.undeclared: set[str] = set()
-        self.believed: set[str] = set()
-        self.varying: set[str] = set()
-        self.others: dict[Known, tuple[int, Known]] = {}
+    log: list[Entry] = field(default_factory=list)
+    clashes: list[Clash] = field(default_factory=list)
+    opens: list[Open] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
+    tensors: dict[str, Known] = field(default_factory=dict)
+    producers: dict[str, tuple[Node, str]] = field(default_factory=dict)
+    memo: dict[Any, LoweredNode] = field(default_factory=dict)
+    overwritten: list[tuple[dict[str, Known], str, Known]] = field(default_factory=list)
+    trials: int = 0
+    usual: dict[Cond, None] = field(default_factory=dict)
+    caches: dict[str, None] = field(default_factory=dict)
+    poisoned: set[str] = field(default_factory=set)
+    failed: set[str] = field(default_factory=set)
+    made: dict[str, Dim] = field(default_factory=dict)
+    reasons: dict[str, str] = field(default_factory=dict)
+    unknown: set[str] = field(default_factory=set)
+    unnamed: set[str] = field(default_factory=set)
+    author: dict[str, str] = field(default_factory=dict)
+    taken: set[str] = field(default_factory=set)
+    opsets: dict[str, Mapping[str, int]] = field(default_factory=dict)
+    aliases: dict[str, tuple[str, str]] = field(default_factory=dict)
+    hints: dict[str, Shape] = field(default_factory=dict)
+    possible_ranks: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    chosen: dict[Dim, Dim] = field(default_factory=dict)
+    named: dict[tuple[Dim, Cond], Dim] = field(default_factory=dict)
+    trips: dict[str, Dim] = field(default_factory=dict)
+    undeclared: set[str] = field(default_factory=set)
+    believed: set[str] = field(default_factory=set)
+    varying: set[str] = field(default_factory=set)
+    others: dict[Known, tuple[int, Known]] = field(default_factory=dict)
 
     def fork(self) -> LoweringState:
         """Return a copy of the state for a trial, with no conditions and no tensors of its own yet.
 
         Names and known facts about them are copied.
         """
-        other = LoweringState()
-        other.trials = self.trials + 1
-        other.usual, other.caches = self.usual.copy(), self.caches.copy()
-        other.poisoned, other.failed = self.poisoned.copy(), self.failed.copy()
-        other.made, other.reasons = self.made.copy(), self.reasons.copy()
-        other.unknown = self.unknown.copy()
-        other.unnamed, other.author, other.taken = self.unnamed.copy(), self.author.copy(), self.taken.copy()
-        other.opsets, other.aliases, other.hints = self.opsets.copy(), self.aliases.copy(), self.hints.copy()
-        other.possible_ranks, other.chosen = self.possible_ranks.copy(), self.chosen.copy()
-        other.named, other.trips = self.named.copy(), self.trips.copy()
-        other.undeclared, other.believed = self.undeclared.copy(), self.believed.copy()
-        other.varying, other.others = self.varying.copy(), self.others.copy()
+        other = LoweringState(trials=self.trials + 1)
+        for one in fields(LoweringState):
+            if one.name not in _BEGUN:
+                setattr(other, one.name, getattr(self, one.name).copy())
         return other

@@ -13,12 +13,11 @@ from ..engine import Engine
 from ..facts import budget
 from ..facts.facts import Facts
 from ..facts.residual import intervals
+from ..known import Known, defined_where, is_size
 from ..simplify.cost import cost
-from ..simplify.domain import defined_where, is_size
 from ..simplify.forms import Forms, by_choices, by_factors, is_worked_on
 from ..simplify.ranges import separated
 from .contract import text_of
-from .implied import Held, Implications
 
 #: numbers of the constraints that a condition comes from
 Numbers = frozenset[int]
@@ -30,9 +29,9 @@ class Conjunction:
     """Conditions that must hold wherever `given` does. Every step preserves the sizes that satisfy them."""
 
     def __init__(self, engine: Engine, given: Iterable[Cond]) -> None:
-        self.engine, self.implied = engine, Implications(engine)
+        self.engine = engine
         self.given = list(given)
-        self.held = Held(self.given)
+        self.held = Known(self.given, engine)
         self.conds: dict[Cond, Numbers] = {}
         #: conditions known to have no shorter form
         self.done: set[Cond] = set()
@@ -123,7 +122,7 @@ class Conjunction:
             self._replace([cond], [any_of(left)])
 
     def _add(self, cond: Cond, numbers: Numbers) -> None:
-        if not cond.is_true and not self.implied.follows(cond, self.held):
+        if not cond.is_true and not self.held.follows(cond):
             self.conds[cond] = self.conds.get(cond, frozenset()) | numbers
             self.held.add(cond)
 
@@ -142,7 +141,7 @@ class Conjunction:
     def _follows(self, goal: Cond, cond: Cond) -> bool:
         """True if `goal` is shown to follow from the conditions other than `cond`."""
         self.held.discard(cond)
-        found = self.implied.follows(goal, self.held)
+        found = self.held.follows(goal)
         self.held.add(cond)
         return found
 

@@ -9,14 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from ...expr import Cond, Dim, eq, ge, ite, le, ne, of_atom, symbol
-from ...expr.atom import Atom
-from ...expr.rewrite import Rewriter
+from ...expr import Cond, Dim, eq, ge, le, of_atom
 from ...expr.traverse import atoms_of
 from ..cone_of_influence import by_symbol, reached
 from ..engine import Engine
 from ..facts import budget
 from ..facts.facts import Facts
+from ..known import Known, Plainly
 from ..periods import Regular
 from ..search import Contradiction, learned
 from ..tables import Inexact, Sizes, Table
@@ -42,6 +41,7 @@ class Domain:
         ]
         self.conds = tuple(dict.fromkeys(c for c in parts if not c.is_true))
         self.engine = engine or Engine()
+        self.known = Known(self.conds, self.engine)
         self.regular = Regular()
         self._links = by_symbol(self.conds)
         self._reached: dict[frozenset[str], frozenset[str]] = {}
@@ -73,21 +73,8 @@ class Domain:
             return False
         found = self._proved.get(cond)
         if found is None:
-            found = self._proved[cond] = self._holds(self._plainly.cond(cond), self.facts) and all(
-                self._holds(nonzero, self.facts) for nonzero in defined_where(cond) if nonzero is not cond
-            )
+            found = self._proved[cond] = self.known.follows(cond)
         return found
-
-    def _holds(self, cond: Cond, facts: Facts) -> bool:
-        known = facts.decide(cond)
-        if known is not None:
-            return known
-        found = self.engine.entails(cond, self.conds, cheap=True)
-        if found.proved or found.refuted or len(cond.free) != 1:
-            return found.proved
-        (name,) = cond.free
-        alone = self.alone(name)
-        return is_size(cond, name) and bool(self.regular.same([*alone, cond], alone, name, 0))
 
     # ------------------------------------------------------------------ single symbols
 
@@ -174,49 +161,4 @@ def _picks(lengths: tuple[int, ...]) -> Sizes:
     random = Random(len(lengths))
     return np.array(
         [random.choices(range(length), k=budget.TABLE_SIZES) for length in lengths], dtype=np.int64
-    )
-
-
-def defined_where(node: Dim | Cond) -> list[Cond]:
-    """Conditions that exclude a division by 0 in `node`."""
-    divisors = dict.fromkeys(a.args[1] for a in atoms_of(node) if a.kind == "//" and a.args[1].terms)
-    return [ge(d, 1) if d.lo is not None and d.lo >= 0 else ne(d, 0) for d in divisors]
-
-
-class Plainly(Rewriter):
-    """Replaces `broadcast(a, b)` by the choice `b if a == 1 else a`, since a proof must not assume that sizes broadcast.
-
-    Shared subexpressions are rewritten once. A broadcast of very many sizes becomes an unconstrained symbol, which is
-    sound: a proof then
-    holds for every integer.
-    """
-
-    def __init__(self) -> None:
-        self._made: dict[Atom, Dim] = {}
-
-    def cond(self, cond: Cond) -> Cond:
-        """Return the condition without broadcasts, or unchanged if it has none."""
-        return super().cond(cond) if any(a.kind == "broadcast" for a in atoms_of(cond)) else cond
-
-    def _atom(self, atom: Atom) -> Dim:
-        found = self._made.get(atom)
-        if found is None:
-            found = self._made[atom] = super()._atom(atom)
-        return found
-
-    def _broadcast(self, sizes: tuple[Dim, ...]) -> Dim:
-        if len(sizes) > budget.MAX_CASES:
-            return symbol(f"_broadcast{len(self._made)}", None, made=True)
-        found = self.dim(sizes[-1])
-        for size in map(self.dim, sizes[-2::-1]):
-            found = ite(ne(size, 1), size, found)
-        return found
-
-
-def is_size(node: Dim | Cond, name: str) -> bool:
-    """True if the symbol is a size (>= 0), False if it may be any integer."""
-    return all(
-        a.args[1] is not None and a.args[1] >= 0
-        for a in atoms_of(node)
-        if a.kind == "sym" and a.args[0] == name
     )

@@ -1,14 +1,14 @@
 """Finds shorter forms of one condition, equivalent wherever some other conditions hold, empty inputs included.
 
-Candidates come from rules, tables of sizes, and parts of the condition. Each is proved before it is used, and the
-cheapest wins.
+Candidates come from tables of sizes, and from parts of the condition. Each is proved before it is used, and the cheapest
+wins.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from itertools import islice, permutations
+from itertools import islice
 
 from ...expr import (
     Atom,
@@ -23,15 +23,15 @@ from ...expr import (
     ne,
     of_atom,
     rebuild,
-    total,
 )
 from ...expr.canonical import common_factor, without
-from ...expr.plain import factors_paired, is_plain
+from ...expr.plain import is_plain
 from ...expr.traverse import atoms_of
 from ..engine import Engine
 from ..facts import budget
+from ..known import defined_where
 from .cost import cost, is_small
-from .domain import Domain, defined_where
+from .domain import Domain
 from .ranges import separated
 from .simplifier import Simplifier
 
@@ -141,10 +141,9 @@ class Forms:
         """A cheaper form from the first source of candidates that has one."""
         price = cost(cond)
         for source, is_proof in (
-            (self._by_rules, True),
+            (self._by_expressions, True),
             (self._by_ranges, True),
             (self._by_parts, False),
-            (self._by_expressions, True),
         ):
             small = (
                 c
@@ -167,15 +166,8 @@ class Forms:
 
     # ------------------------------------------------------------------ candidates
 
-    def _by_rules(self, cond: Cond) -> Iterator[Cond]:
-        """Yield candidates with subterms replaced by provably equal ones; these need no further proof."""
-        yield by_choices(cond)
-        yield from self._paired(cond)
-        for form in (cond, *self._aligned(cond)):
-            yield form
-            if form.args and form.kind not in ("and", "or"):
-                yield from self._multiplied(form)
-                yield from self._stripped(form)
+    def _by_expressions(self, cond: Cond) -> Iterator[Cond]:
+        yield self.simplifier.cond(cond)
 
     def _by_ranges(self, cond: Cond) -> Iterator[Cond]:
         """Candidates: ranges and remainders of single symbols. They are of the condition by itself and together with
@@ -203,65 +195,6 @@ class Forms:
                 if not inner.domain.is_empty:
                     yield join([*rest[:i], inner.shortest(part), *rest[i:]])
 
-    def _paired(self, cond: Cond) -> Iterator[Cond]:
-        """Yield equal products of ordered factors as equal factors, if no factor is 0."""
-        found = factors_paired(cond)
-        if found is not None and all(self.domain.holds(c) for c in found[1]):
-            yield all_of(found[0])
-
-    def _aligned(self, cond: Cond) -> Iterator[Cond]:
-        """Candidates: quotients of one symbol rewritten as multiples of another quotient of it."""
-        quotients = [a for a in atoms_of(cond) if a.kind == "//" and len(a.free) == 1]
-        to: dict[Atom, Dim] = {}
-        for a, b in permutations(sorted(quotients, key=lambda a: a.order), 2):
-            if a.free == b.free and a not in to and b not in to:
-                ratio = _ratio(a, b)
-                if ratio > 1 and self.domain.equal(of_atom(a), of_atom(b).scale(ratio)):
-                    to[a] = of_atom(b).scale(ratio)
-        for atom, multiple in to.items():
-            try:
-                cond = cond.map_dims(partial(_with, atom=atom, to=multiple))
-            except ZeroDivisionError:
-                return
-        if to:
-            yield cond
-
-    def _multiplied(self, cond: Cond) -> Iterator[Cond]:
-        """Candidate: ``n//d == q`` as ``n == q*d``, where d divides all numerators."""
-        if cond.kind != "==":
-            return
-        quotients = [m[0] for m, _ in cond.args[0].terms if len(m) == 1 and m[0].kind == "//"]
-        for divisor in dict.fromkeys(a.args[1] for a in quotients):
-            whole = [
-                a for a in quotients if a.args[1] is divisor and self.domain.holds(eq(a.args[0] % divisor, 0))
-            ]
-            parts = [(a, c) for a in whole for m, c in cond.args[0].terms if m == (a,)]
-            rest = cond.args[0] - total(of_atom(a).scale(c) for a, c in parts)
-            if parts:
-                yield eq(total(a.args[0].scale(c) for a, c in parts) + rest * divisor, 0)
-
-    def _by_expressions(self, cond: Cond) -> Iterator[Cond]:
-        yield self.simplifier.cond(cond)
-
-    def _stripped(self, cond: Cond) -> Iterator[Cond]:
-        """Candidates: positive factors of all terms dropped."""
-        d = cond.args[0]
-        if d.const or not d.terms:
-            return
-        positive = tuple(a for a in common_factor(d) if self.domain.holds(ge(of_atom(a), 1)))
-        if positive:
-            yield _related(cond.kind, without(d, positive))
-
-
-def _ratio(a: Atom, b: Atom) -> int:
-    """Return the ratio of the growth rates of two quotients; 0 if it is not an integer."""
-    span = [atom.args[1].value if len(atom.args[0].terms) == 1 else None for atom in (a, b)]
-    step = [atom.args[0].terms[0][1] if len(atom.args[0].terms) == 1 else 0 for atom in (a, b)]
-    if span[0] is None or span[1] is None or not step[0] * step[1]:
-        return 0
-    ratio, rest = divmod(span[1] * step[0], span[0] * step[1])
-    return 0 if rest else ratio
-
 
 def _related(kind: str, d: Dim) -> Cond:
     return eq(d, 0) if kind == "==" else ne(d, 0) if kind == "!=" else ge(d, 0)
@@ -280,4 +213,4 @@ def _with(d: Dim, atom: Atom, to: Dim) -> Dim:
     return rebuild(d, replaced)
 
 
-__all__ = ["Forms", "by_choices", "by_factors", "is_short", "is_worked_on", "short_form"]
+__all__ = ["Forms", "by_factors", "is_short", "is_worked_on", "short_form"]

@@ -9,9 +9,10 @@ from ...expr.core import apply, from_terms
 from ...expr.structure import Monomial
 from ...expr.traverse import atoms_of
 from ..facts import budget
+from ..known import is_size
 from ..tables import Inexact, Table
 from .cost import cost, is_small
-from .domain import Domain, is_size
+from .domain import Domain
 from .rules import of_atoms, rewritten
 from .strides import Strides
 from .univariate import fits
