@@ -1,24 +1,115 @@
-"""Accepted sizes near rejected ones, and which of them to propose."""
+"""Sizes that are shown: typical ones, those nearest to rejected ones, and which of them to propose."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from math import log
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from ..expr import Cond
+from ..expr import Cond, eq, le, symbol
 from ..expr.sizes import sizes_text
 from ..solve.cone_of_influence import cone
+from ..solve.facts.budget import SMALL_DOMAINS
 
 if TYPE_CHECKING:
     from ..solve.search import Model
     from ..solve.sizes import SizeFinder
+    from .solved import Solved
+
+
+#: an image side or a sequence above it is shown only if the model runs at no smaller one
+_, LARGEST = SMALL_DOMAINS
+
+
+class Typical(NamedTuple):
+    """Sizes that people use of a model, and the conditions and least size of similar ones."""
+
+    sizes: Model
+    conds: tuple[Cond, ...]
+    least: int
+
+
+def typical(
+    solved: Solved, fixed: Mapping[str, int] | None = None, also: Sequence[Cond] = ()
+) -> Typical | None:
+    """Return typical sizes at which a model runs, or None if none were found.
+
+    Names that stand for the same have equal sizes (224 x 224 before 448 x 112), and nothing is above 4,096
+    unless the model runs at no smaller sizes. Sizes in the scope of the contract come first, at which nothing runs only
+    because an axis of 1 broadcasts, and those at which the outputs are as declared.
+
+    Args:
+        solved: The model.
+        fixed: Sizes that stay.
+        also: Conditions that the sizes satisfy too.
+    """
+    if solved.nothing_runs:
+        return None
+    certain = {n: v for n, v in solved.fixed_sizes.items() if n in solved.symbols}
+    stay = {**certain, **(fixed or {})}
+    start = {n: v for n, v in solved.bindings.items() if n in solved.symbols} | stay
+    outputs = {name for name, _ in solved.model.graph.outputs}
+    stale = [d for d in solved.stale_shapes if any(site.tensor in outputs for site in d.sites)]
+    whole = solved.contract.usual.whole
+    large: Typical | None = None
+    plain, tied = tuple(also), (*also, *whole.sizes, *whole.equal)
+    stages = (((*also, *whole.conds), 1), (tied, 1), (tied, 0), (plain, 1), (plain, 0))
+    for conds, least in dict.fromkeys(stages):
+        if large is not None and (conds, least) == stages[-1]:
+            break
+        for declared in dict.fromkeys((tuple(d.cond for d in stale), ())):
+            equal = [eq(symbol(n), v) for n, v in stay.items()]
+            finder = solved.finder([*conds, *declared, *equal], floor=least)
+            found = _typical(finder, start)
+            if found is not None and not _large(found, {**finder.usual, **start}):
+                return Typical(found, conds, least)
+            if found is not None and large is None:
+                large = Typical(found, conds, least)
+    return large
+
+
+def _typical(finder: SizeFinder, known: Mapping[str, int]) -> Model | None:
+    starts = [{n: known.get(n, size) for n, size in at.items()} for at in finder.roles.starts()]
+    for start in starts:
+        if all(c.evaluate(start) is not False for c in finder.roles.usual) and finder.accepts(start):
+            return start
+    found = finder.nearest(starts[0])
+    large = _large(found or {}, starts[0])
+    if large:
+        found = finder.with_(le(symbol(n), LARGEST) for n in large).nearest(starts[0]) or found
+    return (found and finder.rounder(found, starts[0])) or found
+
+
+def _large(sizes: Model, usual: Mapping[str, int]) -> list[str]:
+    return [n for n, size in sizes.items() if size > max(LARGEST, usual.get(n, 0))]
+
+
+def near(solved: Solved, sizes: Mapping[str, int]) -> list[Model]:
+    """Return accepted sizes to propose instead of the given ones, the best first."""
+    given = {n: size for n, size in sizes.items() if n in solved.symbols}
+    return closest(solved.nearest(given), given, solved.finder())
 
 
 def nearest(finder: SizeFinder, given: Mapping[str, int]) -> dict[str, Model | None]:
     """Return the accepted sizes nearest to the given ones, below and above them; both are the same if sizes must move
     in different directions.
+
+    Names that were not given are equal to a given one of the same role if they must follow it.
     """
+    found = _beside(finder, given)
+    groups = [g for g in finder.roles.alike if any(n in given for n in g) and any(n not in given for n in g)]
+    for group in groups:
+        known = next(given[n] for n in group if n in given)
+        apart = [at for at in found.values() if at is not None and len({at[n] for n in group}) > 1]
+        tied = cone(group[:1], finder.conds)
+        if apart and any(not c.free.isdisjoint(group[1:]) for c in tied):
+            equal = _beside(finder, {**given, **dict.fromkeys(group, known)})
+            square = {s: at if at and len({at[n] for n in group}) == 1 else None for s, at in equal.items()}
+            found = square if any(square.values()) else found
+    return found
+
+
+def _beside(finder: SizeFinder, given: Mapping[str, int]) -> dict[str, Model | None]:
     found: dict[str, Model | None] = {
         "below": finder.nearest(given, "below"),
         "above": finder.nearest(given, "above"),
@@ -29,30 +120,69 @@ def nearest(finder: SizeFinder, given: Mapping[str, int]) -> dict[str, Model | N
     return found
 
 
-def sizes_help(near: Sequence[Model], given: Mapping[str, int], conds: Sequence[Cond]) -> str:
-    """Return the help line with the nearest sizes that run: "use height = 96 or height = 112"; empty if there are none.
+def data_conditions(solved: Solved, sizes: Mapping[str, int]) -> list[str] | None:
+    """Return the conditions on data that are left open at these sizes, each with the meaning of its names; None if the
+    sizes are refused.
+    """
+    if not solved.contract.internal:
+        return []
+    bound = solved.again(bind={**solved.request.bind, **sizes})
+    if bound.stuck or bound.contract.impossible:
+        return None
+    reasons = bound.lowered.reasons
+    named = [
+        (t.text, [f"{n}: {reasons[n]}" for n in t.symbols if n in reasons]) for t in bound.contract.internal
+    ]
+    return [f"{text}  ({', '.join(meant)})" if meant else text for text, meant in named]
 
-    Names without a given size are listed if `conds` tie them to a size that changes.
+
+def sizes_help(
+    near: Sequence[Model], given: Mapping[str, int], conds: Sequence[Cond], finder: SizeFinder
+) -> str:
+    """Return the help line with sizes that run: "use height = 96 or height = 112"; empty if there are none.
+
+    One size that changes has a rounder one of the same shapes beside it: "or 480320 (round)". Names without a given size
+    are listed if `conds` tie them to a size that changes.
     """
     texts: dict[str, None] = {}
     for sizes in near:
-        changed = _changed(sizes, given)
-        tied = frozenset[str]().union(*(c.free for c in cone(changed, conds)))
-        texts[sizes_text(sizes, [*changed, *(n for n in sizes if n in tied and n not in given)])] = None
+        names = _moved(sizes, given, conds)
+        more = rounder_text(finder.rounder(sizes, given), names) if len(names) == 1 else ""
+        texts[sizes_text(sizes, names) + more] = None
     return f"use {' or '.join(texts)}" if any(texts) else ""
 
 
-def closest(near: Mapping[str, Model | None], given: Mapping[str, int]) -> list[Model]:
-    """Return the sizes worth proposing, the best first: few changes, and none that is far larger than another."""
+def _moved(sizes: Model, given: Mapping[str, int], conds: Sequence[Cond]) -> list[str]:
+    """Return the names that change, and those without a given size that `conds` tie to one of them."""
+    changed = _changed(sizes, given)
+    tied = frozenset[str]().union(*(c.free for c in cone(changed, conds)))
+    return [*changed, *(n for n in sizes if n in tied and n not in given)]
+
+
+def rounder_text(sizes: Mapping[str, int] | None, changed: Sequence[str]) -> str:
+    """Return " or 480320 (round)", or all sizes if several change; empty without rounder sizes."""
+    if sizes is None:
+        return ""
+    text = str(sizes[changed[0]]) if len(changed) == 1 else sizes_text(sizes, changed)
+    return f" or {text} (round)"
+
+
+def closest(near: Mapping[str, Model | None], given: Mapping[str, int], finder: SizeFinder) -> list[Model]:
+    """Return the sizes worth proposing, the best first: few changes, and none that is far larger than another.
+
+    If several sizes change, they are the rounder ones of the same shapes: 224 x 224 for 239 x 239.
+    """
     found = [sizes for sizes in near.values() if sizes is not None]
     ranked = sorted(found, key=lambda sizes: (len(_changed(sizes, given)), _far(sizes, given)))
-    best = ranked[:1]
-    return best + [
-        sizes
-        for sizes in ranked[1:]
-        if _changed(sizes, given) == _changed(best[0], given)
-        and _far(sizes, given) <= _far(best[0], given) + log(2)
-    ]
+    if not ranked:
+        return []
+    best, shown = ranked[0], []
+    for sizes in ranked:
+        same = _changed(sizes, given) == _changed(best, given)
+        if sizes is best or (same and _far(sizes, given) <= _far(best, given) + log(2)):
+            several = len(_moved(sizes, given, finder.conds)) > 1
+            shown.append((several and finder.rounder(sizes, given)) or sizes)
+    return shown
 
 
 def _changed(sizes: Mapping[str, int], given: Mapping[str, int]) -> Collection[str]:

@@ -74,7 +74,8 @@ def _conflict(
             guilty = fewer
     rows = [free.lowered.log[number] for t in terms for number in t.numbers]
     given = {n: size for n, size in bound.request.bind.items() if n in free.symbols}
-    near = closest(free.nearest(given, bound.request.assume), given)
+    finder = free.finder()
+    near = closest(free.nearest(given, bound.request.assume), given, finder)
     usual = (t for t in free.contract.usual if all(c.evaluate(given) is not False for c in t.scope))
     broken = [t for t in usual if engine.satisfiable([t.cond, *stated]).unsat]
     finding = _first_failure(free, bound, broken, next(iter(near), None)) or _of_rows(
@@ -90,7 +91,7 @@ def _conflict(
         nodes=nodes,
         operands=finding.operands,
         notes=finding.notes,
-        help=sizes_help(near, given, [t.cond for t in free.contract.usual]),
+        help=sizes_help(near, given, [t.cond for t in free.contract.usual], finder),
         dims=tuple(given),
     )
     places = frozenset((id(row.node), row.prefix, row.why) for row in rows)

@@ -22,7 +22,7 @@ from ..solve.bindings import Bindings, find_bindings
 from ..solve.engine import Engine
 from ..solve.facts.log import ConstraintSet
 from ..solve.search import Effort
-from .example import closest, nearest
+from .example import near, nearest, typical
 from .names import item_size
 
 if TYPE_CHECKING:
@@ -302,21 +302,28 @@ class Solved:
         contract = self.contract
         conds = [t.cond for t in (*contract.terms, *contract.assumed)]
         conds += [eq(symbol(name), dim) for name, dim in contract.derived]
+        shapes = (getattr(known, "shape", None) or () for known in self.inputs.values())
+        declared = dict.fromkeys(d for shape in shapes for d in shape if d.terms and d.name is None)
+
+        def accepts(sizes: Mapping[str, int]) -> bool:
+            if any((size := d.evaluate(sizes)) is None or size < 0 for d in declared):
+                return False
+            return not self.violations_at(sizes)
+
         return SizeFinder(
             [*conds, *also],
             Engine(self.rlimit),
             names=self.symbols,
-            judge=lambda sizes: not self.violations_at(sizes),
+            judge=accepts,
             roles=self.roles,
             floor=floor,
         )
 
     @cached_property
     def example(self) -> Mapping[str, int] | None:
-        """Return typical sizes for which the model runs, or None if none were found."""
-        if self.stuck or self.contract.impossible:
-            return None
-        return self.finder(floor=1).nearest({}) or self.finder().nearest({})
+        """Return typical sizes at which the model runs, or None if none were found."""
+        found = typical(self)
+        return None if found is None else found.sizes
 
     @cached_property
     def roles(self) -> Roles:
@@ -327,41 +334,34 @@ class Solved:
         tensors = (t for t in self.lowered.tensors.values() if isinstance(t, Tensor))
         dims = dict.fromkeys(d for t in tensors for d in t.shape or () if d.terms)
         usual = self.contract.usual.whole
+        kept = {*self.contract.usual.may_be_empty, *self.fixed_sizes}
         return find_roles(
-            self.contract.terms.cond, shapes, tuple(self.symbols), dims, usual.fits + usual.equal
+            self.contract.terms.cond, shapes, tuple(self.symbols), dims, usual.fits + usual.equal, kept
         )
 
     def completed(self, sizes: Mapping[str, int]) -> dict[str, int] | None:
         """Accepted sizes for all inputs, including the given ones; None if none were found."""
         known = {name: size for name, size in sizes.items() if name in self.symbols}
-        return self.finder().completed(known, dict.fromkeys(self.symbols, 2))
+        return self.finder().completed(known, self.example)
 
     def violations_at(self, sizes: Mapping[str, int]) -> list[Rejected]:
         """Return the requirements that these sizes break whatever the other sizes are."""
         found = self._checker.at(sizes)
-        if (
-            not found and not sizes.keys() >= self.symbols.keys()
-        ):  # a term may need no more than one of its causes
+        if not found and not sizes.keys() >= self.symbols.keys():  # a term may need only one of its causes
             from .rejected import broken_terms, rejected_by
 
             found = rejected_by(broken_terms(self.contract, sizes), sizes)
         numbers = None if found else self._with_numbers(sizes)
         found = found if numbers is None else numbers.refusals
-        return [replace(v, find=partial(self.near, sizes)) for v in found]
-
-    def near(self, sizes: Mapping[str, int]) -> list[dict[str, int]]:
-        """Return accepted sizes near the given ones, the best first."""
-        given = {n: size for n, size in sizes.items() if n in self.symbols}
-        return closest(self.nearest(given), given)
+        return [replace(v, find=partial(near, self, sizes)) for v in found]
 
     def nearest(
         self, given: Mapping[str, int], assume: Sequence[Cond | str] = ()
     ) -> dict[str, dict[str, int] | None]:
         """Return the accepted sizes nearest to the given ones, below and above them, if `assume` holds too."""
-        if self.contract.impossible:
-            return {"below": None, "above": None}
         assumed = [item if isinstance(item, Cond) else parse_cond(item, self.symbols) for item in assume]
-        return nearest(self.finder(assumed, floor=1), given)
+        never = self.contract.impossible
+        return dict.fromkeys(("below", "above")) if never else nearest(self.finder(assumed, floor=1), given)
 
     @property
     def refusals(self) -> list[Rejected]:

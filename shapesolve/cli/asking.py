@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from ..answers.claim import known_names
 from ..expr.nearest import like, meant
+from ..lines import Line, line
 from .console import fail
 from .options import pairs_of
 from .parameters import Argument, Option
@@ -93,6 +94,12 @@ def _at_axis(a: Analysis, name: str, axis: int, size: int) -> Iterator[tuple[str
         fail(f"{name}[{axis}] is declared as {dim}: give {', '.join(sorted(dim.free))}")
     elif dim.const != size:
         _refuse_fixed(a, name, axis, "", size)
+
+
+def data_lines(conds: Iterable[str]) -> Iterator[Line]:
+    """Return a line for each condition on data without which the sizes above do not run."""
+    for cond in conds:
+        yield line("      ", ("dim", "if the data satisfy "), ("shape", cond))
 
 
 def _refuse_unknown(a: Analysis, dim: str, size: int) -> None:

@@ -11,7 +11,7 @@ from ..expr.sizes import answer_text, sizes_text
 from ..lines import Printed, line, row
 from ..report.json import ABSENT
 from .app import app
-from .asking import At, GivenSizes, asked_sizes, listed_sizes
+from .asking import At, GivenSizes, asked_sizes, data_lines, listed_sizes
 from .console import FOUND, Refused, Result, fail
 from .options import AsJson, Assume, Bind, Model, find, load
 from .parameters import Option
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from ..analysis import Analysis
     from ..deploy import Buckets
+    from ..deploy import Sizes as Question
     from ..report.json import Sizes
     from ..solve.sizes import Side
 
@@ -84,11 +85,15 @@ def inputs(
 
 @dataclass(frozen=True, kw_only=True)
 class SizesUsual:
-    """`shapesolve sizes --json`. `prefill` has an empty cache, and is missing for models without a cache."""
+    """`shapesolve sizes --json`. `prefill` has an empty cache, and is missing for models without a cache.
+
+    `data` are the conditions on data that must hold too at the usual sizes.
+    """
 
     usual: Sizes
     prefill: Sizes = ABSENT
     smallest: Sizes
+    data: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -105,6 +110,7 @@ class SizesNear:
     below: Sizes | None = ABSENT
     both: Sizes | None = ABSENT
     limits: Mapping[str, Sizes] = ABSENT
+    data: Sequence[str] = ABSENT
 
 
 @dataclass(frozen=True)
@@ -228,10 +234,12 @@ def _usual_lines(data: SizesUsual) -> Iterator[Printed]:
         if sizes is not ABSENT and (sizes or label):
             yield row(("dim", label), f"{sizes_text(sizes)}  ({text})" if sizes else "its fixed sizes")
             label = ""
+    yield from data_lines(data.data)
 
 
 def _usual(a: Analysis, bind: dict[str, int]) -> SizesUsual:
     """Return typical sizes, the same with an empty cache, and the smallest sizes."""
+    from ..answers.example import data_conditions
     from ..deploy import Sizes as Question
     from ..deploy import enumerate_sizes
 
@@ -239,7 +247,8 @@ def _usual(a: Analysis, bind: dict[str, int]) -> SizesUsual:
     usual = question.preferred()
     prefill = question.prefill(usual)
     (smallest,) = enumerate_sizes(a, 1, least=min(question.least, *usual.values(), 1), bind=bind)
-    return SizesUsual(usual=usual, prefill=prefill or ABSENT, smallest=smallest)
+    data = data_conditions(a._solved, usual) or ()
+    return SizesUsual(usual=usual, prefill=prefill or ABSENT, smallest=smallest, data=data)
 
 
 def _buckets(a: Analysis, file: Path, symbol: str, k: int, bind: dict[str, int]) -> Buckets:
@@ -269,6 +278,7 @@ _SIDES: tuple[Side, ...] = ("above", "below", "both")
 
 def _near(a: Analysis, wanted: dict[str, int], bind: dict[str, int], least: int) -> Result[SizesNear]:
     """Return the result of ``sizes --near``: the nearest accepted sizes, and the conditions that the given ones break."""
+    from ..answers.example import data_conditions
     from ..deploy import NoSizes
     from ..deploy import Sizes as Question
     from ..deploy.why import causes_at
@@ -277,8 +287,9 @@ def _near(a: Analysis, wanted: dict[str, int], bind: dict[str, int], least: int)
     question.known(wanted)
     sizes = question.completed(wanted)
     if sizes is not None:
-        lines = [f"accepted: {answer_text(sizes, wanted)}"]
-        return Result(lambda: SizesNear(True, [], sizes), lines)
+        open_ = data_conditions(a._solved, sizes) or ()
+        lines = [line(f"accepted: {answer_text(sizes, wanted)}"), *data_lines(open_)]
+        return Result(lambda: SizesNear(True, [], sizes, data=open_), lines)
     data: Any = {"accepted": False, "broken": []}
     for side in _SIDES:
         try:
@@ -296,7 +307,7 @@ def _near(a: Analysis, wanted: dict[str, int], bind: dict[str, int], least: int)
         told += [line(("dim", "  = "), text) for text in (r.sentence for r in rejected)]
     elif cause.node:
         told.append(line(("dim", "  --> "), cause.node))
-    return Result(lambda: data, [*told, *_near_lines(data, wanted)], FOUND)
+    return Result(lambda: data, [*told, *_near_lines(question, data, wanted)], FOUND)
 
 
 def _limits(a: Analysis, wanted: dict[str, int], side: Side) -> dict[str, int]:
@@ -307,11 +318,24 @@ def _limits(a: Analysis, wanted: dict[str, int], side: Side) -> dict[str, int]:
     return {n: hi for n, (_, hi) in bounds.items() if hi is not None and hi < wanted[n]}
 
 
-def _near_lines(data: dict[str, Any], wanted: dict[str, int]) -> Iterator[Printed]:
-    for side in ("above", "below"):
-        none = "none" if not data[side] and data["limits"][side] else "none found"
-        nearest = data[side] is not None and data[side] == data["both"] and data["above"] != data["below"]
-        mark = " (nearest)" if nearest and data["above"] and data["below"] else ""
-        yield row(side.ljust(7), f"{answer_text(data[side], wanted) if data[side] else none}{mark}")
-    if data["both"] not in (data["above"], data["below"]):
-        yield row("nearest", answer_text(data["both"], wanted) if data["both"] else "none found")
+def _is_closest(sizes: Sizes, sides: Sequence[Sizes | None], wanted: dict[str, int]) -> bool:
+    """Return True if the other side has sizes that are farther away."""
+    far = [max(abs(at[n] - wanted[n]) for n in wanted) for at in sides if at is not None and at != sizes]
+    return bool(far) and max(abs(sizes[n] - wanted[n]) for n in wanted) <= min(far)
+
+
+def _near_lines(question: Question, data: dict[str, Any], wanted: dict[str, int]) -> Iterator[Printed]:
+    from ..answers.example import rounder_text
+
+    above, below, both = (data[side] for side in _SIDES)
+    proved = both is not None and question.is_nearest(both, wanted)
+    rows = [("above", above), ("below", below)]
+    rows += [("nearest" if proved else "near", both)] if both not in (above, below) else []
+    for side, sizes in rows:
+        if sizes is None:
+            yield row(side.ljust(7), "none" if data.get("limits", {}).get(side) else "none found")
+            continue
+        mark = " (nearest)" if proved and sizes == both and _is_closest(sizes, (above, below), wanted) else ""
+        changed = [n for n in wanted if sizes[n] != wanted[n]]
+        rounder = rounder_text(question.rounder(sizes, wanted), changed)
+        yield row(side.ljust(7), f"{answer_text(sizes, wanted)}{mark}{rounder}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from ..expr.sizes import answer_text
 from .app import app
-from .asking import SIZES, asked_sizes
+from .asking import SIZES, asked_sizes, data_lines
 from .console import FOUND, OK, Refused, Result
 from .options import Assume, Model, find, load
 from .parameters import Argument
@@ -50,6 +50,7 @@ def _lines(asked: Mapping[str, int], answer: Why) -> Iterator[Printed]:
 
     if answer.sizes is not None:
         yield line(("good", "runs"), f"  {answer_text(answer.sizes, asked) or 'at every size'}")
+        yield from data_lines(answer.data)
         return
     for i, finding in enumerate(answer.findings):
         if i:

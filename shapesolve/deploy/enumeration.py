@@ -7,8 +7,10 @@ from typing import Any
 
 from ..analysis import Analysis, analyze
 from ..arguments import checked
-from ..expr import Cond
+from ..expr import Cond, eq, ge, le, symbol
 from ..expr.closures import Compiler, Test, compiled_truth
+from ..solve.engine import Engine
+from ..solve.facts.budget import CHEAP_RLIMIT
 from .limits import MAX_SIZE
 from .sizes import NoSizes, Sizes
 
@@ -82,12 +84,22 @@ class InOrder:
         sizes = dict(self.question.fixed)
         if not self._holds(0, sizes):
             return
+        first = max(self.least, self._largest_at_least())
         end = max((self.high.get(n, MAX_SIZE) for n in self.free), default=self.least)
-        for largest in range(self.least, end + 1) if self.free else (self.least,):
+        for largest in range(first, end + 1) if self.free else (self.least,):
             yield from self._continued(0, sizes, largest, not self.free)
             if self._trials > MAX_SIZE:
                 self.whole = False
                 return
+
+    def _largest_at_least(self) -> int:
+        """Return a proved bound of the largest free size of all accepted sizes."""
+        largest = symbol("largest size")
+        sizes = [symbol(n) for n in self.free]
+        conds = [*self.question.contract, *(c for n in sizes for c in (ge(n, self.least), le(n, largest)))]
+        conds += [eq(symbol(n), size) for n, size in self.question.fixed.items()]
+        low, _ = Engine(CHEAP_RLIMIT).bounds(largest, conds) if sizes else (0, None)
+        return low or 0
 
     def _continued(
         self, level: int, sizes: dict[str, int], largest: int, reached: bool

@@ -6,7 +6,6 @@ from typing import Final
 
 # sizes and inputs
 MAX_SIZE: Final = 1 << 20  # max. size in a linear search, and max. sizes tried in one search
-PREFERRED: Final = 8, 224  # sizes to try first, for a sequence and for an image side
 MAX_DRAWS: Final = 18  # max. consecutive samples without a new result
 MAX_ELEMENTS: Final = 1 << 26  # max. elements of one tensor, and of all inputs, for a run
 MAX_COMPUTED: Final = 1 << 18  # max. elements of a tensor between an input and an index

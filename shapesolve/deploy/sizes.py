@@ -6,21 +6,22 @@ Every result is confirmed by `Analysis.check_inputs`. Candidates come from small
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from math import prod
 from typing import TYPE_CHECKING
 
+from ..answers.example import data_conditions, typical
 from ..answers.rejected import Rejected, broken_terms, misfit, rejected_by
 from ..causes.limits import MAX_LISTED
-from ..expr import Cond, Dim, Shape, eq, ge, symbol
+from ..expr import Cond, Dim, Shape, eq, symbol
 from ..expr.nearest import meant
 from ..expr.sizes import sizes_text
 from ..lazy import cached_property
 from ..lower.reads import TARGET
 from ..lower.types import Tensor
 from ..solve.sizes import LIKELY, Side, SizeFinder
-from .limits import MAX_DRAWS, MAX_ELEMENTS, PREFERRED
+from .limits import MAX_DRAWS, MAX_ELEMENTS
 
 if TYPE_CHECKING:
     from ..analysis import Analysis
@@ -61,6 +62,7 @@ class Sizes:
         also: Iterable[Cond] = (),
     ) -> None:
         self.analysis, self.least, self.also = analysis, least, tuple(also)
+        self.typical: Mapping[str, int] | None = None
         self.names = tuple(analysis.symbols)
         certain = {n: v for n, v in analysis._solved.fixed_sizes.items() if n in analysis.symbols}
         #: sizes under an assumption, used only as the start of the search
@@ -77,14 +79,11 @@ class Sizes:
     def usual(
         cls, analysis: Analysis, fixed: Mapping[str, int] | None = None, *, also: Iterable[Cond] = ()
     ) -> Sizes:
-        """Return a search for typical sizes: those in the scope of the contract if there are any, not empty if possible."""
-        also = tuple(also)
-        scope = analysis.contract.usual.whole.conds
-        for conds, least in dict.fromkeys((((*also, *scope), 1), (also, 1), (also, 0))):
-            question = cls(analysis, fixed, least=least, also=conds)
-            with suppress(NoSizes):
-                question.preferred()
-                return question
+        """Return a search for sizes like the typical ones: in the scope of the contract if possible, and not empty."""
+        question = cls(analysis, fixed, also=also)
+        found = typical(analysis._solved, question.fixed, question.also)
+        if found is not None:
+            question.also, question.least, question.typical = found.conds, found.least, found.sizes
         return question
 
     def known(self, names: Iterable[str]) -> None:
@@ -97,7 +96,13 @@ class Sizes:
 
     def shapes(self, sizes: Mapping[str, int]) -> dict[str, tuple[int, ...]] | None:
         """Return the shapes of all inputs at these sizes, or None if a declared expression has no valid value."""
-        return _shapes(self.analysis, sizes)
+        out = {}
+        for name in self.analysis.inputs:
+            dims = [d.evaluate(sizes) for d in _declared(self.analysis, name)]
+            if any(d is None or d < 0 for d in dims):
+                return None
+            out[name] = tuple(d for d in dims if d is not None)
+        return out
 
     def accepted(self, sizes: Mapping[str, int]) -> bool:
         """Return True if the model accepts inputs of these sizes."""
@@ -106,11 +111,7 @@ class Sizes:
     @cached_property
     def _finder(self) -> SizeFinder:
         fixed = [eq(symbol(name), size) for name, size in self.fixed.items() if name in self.names]
-        finder = self.analysis._solved.finder([*self.also, *fixed], floor=self.least)
-        runs, analysis = finder.judge, self.analysis  # not `self`, which keeps the finder
-        assert runs is not None
-        finder.judge = lambda sizes: _shapes(analysis, sizes) is not None and runs(sizes)
-        return finder
+        return self.analysis._solved.finder([*self.also, *fixed], floor=self.least)
 
     def can_be_tried(self, sizes: Mapping[str, int]) -> bool:
         """Return True if a run at these sizes has no tensor too large, and no size of 0 that may make it fail."""
@@ -122,14 +123,9 @@ class Sizes:
             return False
         if any(divisor.evaluate(sizes) == 0 for divisor in self._divisors):
             return False
-        if 0 in sizes.values() and self.analysis.contract.internal and self._is_open(sizes):
+        if 0 in sizes.values() and data_conditions(self.analysis._solved, sizes) != []:
             return False  # float arithmetic on zero sizes (0/0) gives NaN, which is not a valid size
         return all(prod(all_shapes.get(name, (1,))) for name in self._never_empty)
-
-    def _is_open(self, sizes: Mapping[str, int]) -> bool:
-        """Return True if acceptance of these sizes depends on more than the contract, or they are rejected."""
-        bound = self.analysis._solved.again(bind={**self.analysis._solved.request.bind, **sizes})
-        return bound.stuck or bound.contract.impossible or bool(bound.contract.internal)
 
     @cached_property
     def _changing(self) -> tuple[str, ...]:
@@ -212,8 +208,7 @@ class Sizes:
             raise NoSizes(
                 f"{sizes_text(moved)} in every run, which is not {side} {sizes_text(wanted, moved)}"
             )
-        found = self._finder.completed({**wanted, **self.fixed}, self.likely)
-        found = found or self._finder.nearest({**self.likely, **wanted, **self.fixed}, side)
+        found = self._finder.nearest({**self.likely, **wanted, **self.fixed}, side)
         if found is None:
             alone = self.broken(self.fixed)  # whatever the other sizes are
             rejected = alone or self.broken(start)
@@ -222,53 +217,43 @@ class Sizes:
             raise NoSizes(f"{lead}{reasons}".removesuffix(": "), rejected)
         return found
 
+    def is_nearest(self, found: Mapping[str, int], wanted: Mapping[str, int]) -> bool:
+        """Return True if it is proved that no accepted sizes lie between these."""
+        return self._finder.is_nearest(found, wanted)
+
+    def rounder(self, found: Mapping[str, int], wanted: Mapping[str, int]) -> Mapping[str, int] | None:
+        """Return rounder sizes than those found, with the same shapes, or None (see `SizeFinder.rounder`)."""
+        return self._finder.rounder(found, wanted)
+
     def _start(self, wanted: Mapping[str, int]) -> dict[str, int]:
         """Return start values for all symbols: fixed, given, or typical ones."""
-        return {n: self.fixed.get(n, wanted.get(n, self.likely.get(n, 1))) for n in self.names}
+        known = {**self._finder.usual, **self.likely, **wanted, **self.fixed}
+        return {n: known[n] for n in self.names}
 
     def _elsewhere(self, wanted: Mapping[str, int]) -> dict[str, int]:
         """Return the fixed sizes that differ from the given ones."""
         return {n: self.fixed[n] for n, size in wanted.items() if self.fixed.get(n, size) != size}
 
     def completed(self, wanted: Mapping[str, int]) -> dict[str, int] | None:
-        """Return accepted sizes that include the given ones, the others as small as possible, or None if not found.
-
-        The others are typical, or at least not empty if the model runs without empty inputs.
-        """
+        """Return accepted sizes that include the given ones, the others typical, or None if not found."""
         if self._elsewhere(wanted):
             return None
-        example, usual = self.analysis._solved.example or {}, self._finder.roles.usual
-        least = min([1, *(size for name, size in example.items() if name not in wanted)])
-        caches = self.analysis.contract.usual.may_be_empty
-        present = [ge(symbol(n), least) for n in self.names if n not in caches and n not in wanted]
-        for conds, low in dict.fromkeys(((usual, least), ((*usual, *present), 0), ((), least))):
-            question = Sizes(self.analysis, self.fixed, least=low, also=(*self.also, *conds))
-            found = question._finder.completed({**wanted, **self.fixed}, self.likely)
-            if found is not None:
-                return found
-        return None
+        found = typical(self.analysis._solved, {**self.fixed, **wanted}, self.also)
+        if found is None:
+            return None
+        example, caches = self.analysis._solved.example or {}, self.analysis.contract.usual.may_be_empty
+        emptied = (n for n, size in found.sizes.items() if not size and n not in wanted and n not in caches)
+        return None if any(example.get(n) for n in emptied) else found.sizes
 
     # ------------------------------------------------------------------ samples
 
     def preferred(self) -> dict[str, int]:
-        """Return typical accepted sizes: batch size 1, images of 224, short sequences.
+        """Return the typical sizes (see `answers.example.typical`).
 
         Raises:
             NoSizes: If none were found.
         """
-        return dict(self._preferred)
-
-    @cached_property
-    def _preferred(self) -> dict[str, int]:
-        start = {**self._first_try(), **self.likely}
-        outputs = {name for name, _ in self.analysis.model.graph.outputs}
-        stale = self.analysis._solved.stale_shapes
-        declared = [d.cond for d in stale if any(site.tensor in outputs for site in d.sites)]
-        with suppress(NoSizes):
-            if declared:  # the author expects these, such as one row of logits per image
-                also = (*self.also, *declared)
-                return Sizes(self.analysis, self.fixed, least=max(self.least, 1), also=also).nearest(start)
-        return self.nearest(start)
+        return dict(self.typical or self.nearest(self._start({})))
 
     def prefill(self, sizes: Mapping[str, int]) -> dict[str, int] | None:
         """Return these sizes with an empty cache, or None if the model has no cache that may be empty."""
@@ -277,9 +262,8 @@ class Sizes:
             return None
         empty = {n: 0 for n in caches if n not in self.fixed}
         with suppress(NoSizes):
-            return Sizes(self.analysis, {**self.fixed, **empty}, least=self.least, also=self.also).nearest(
-                {n: size for n, size in (self._first_try() | self.likely).items() if n not in empty}
-            )
+            question = Sizes(self.analysis, {**self.fixed, **empty}, least=self.least, also=self.also)
+            return question.nearest({n: size for n, size in sizes.items() if n not in empty})
         return None
 
     def following(self, sizes: Mapping[str, int]) -> dict[str, int]:
@@ -293,33 +277,10 @@ class Sizes:
                     found[name] = low[name]
         return found
 
-    def _first_try(self) -> dict[str, int]:
-        """Return a size to try for each name, depending on its axis: batch, image, or sequence."""
-        length, side = PREFERRED
-        shapes = [list(_declared(self.analysis, name)) for name in self.analysis.inputs]
-        first = {shape[0].name for shape in shapes if len(shape) > 1}
-        batch = {n for n in self.names if "batch" in n.lower()} or first
-        images = [shape for shape in shapes if shapes.count(shape) == 1 and self._is_image(shape)]
-        others = {d.name for shape in shapes if not any(shape is image for image in images) for d in shape}
-        for image in images:  # a mask [batch, 1, seq, total_seq] is none: seq is the length of another input
-            if not others.isdisjoint(d.name for d in image[1:] if d.terms):
-                others.update(d.name for d in image)
-        tall = {d.name for image in images for d in image[1:]} - others
-        return {n: 1 if n in batch else side if n in tall else length for n in self.names}
-
-    def _is_image(self, shape: Sequence[Dim]) -> bool:
-        """Return True if a shape has few channels, or several sizes other than the batch that may vary."""
-        if len(shape) < len("NCHW"):
-            return False
-        caches = self.analysis.contract.usual.may_be_empty
-        varying = [d for d in shape[1:] if d.terms and d.name not in self.fixed and d.name not in caches]
-        channels = min((d.const for d in (shape[1], shape[-1]) if not d.terms), default=len(shape))
-        return len(varying) > 1 or (len(varying) > 0 and channels <= len("RGBA"))
-
     @cached_property
     def batch(self) -> frozenset[str]:
         """Names of batch sizes."""
-        return frozenset(n for n, size in self._first_try().items() if size == 1)
+        return frozenset(n for n, kind in self._finder.roles.kinds.items() if kind == "batch")
 
     def drawn(self, rng: random.Random) -> dict[str, int]:
         """Return accepted sizes close to random typical sizes.
@@ -379,16 +340,6 @@ class Sizes:
                     continue
             if sizes is not None and fresh({**sizes, **self.fixed}):
                 yield {**sizes, **self.fixed}
-
-
-def _shapes(analysis: Analysis, sizes: Mapping[str, int]) -> dict[str, tuple[int, ...]] | None:
-    out = {}
-    for name in analysis.inputs:
-        dims = [d.evaluate(sizes) for d in _declared(analysis, name)]
-        if any(d is None or d < 0 for d in dims):
-            return None
-        out[name] = tuple(d for d in dims if d is not None)
-    return out
 
 
 def _declared(analysis: Analysis, name: str) -> Iterable[Dim]:

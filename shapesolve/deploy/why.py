@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ..answers.example import data_conditions
 from ..answers.outside import find_outside
 from .sizes import Sizes
 
@@ -23,12 +24,14 @@ class Why:
         sizes: All sizes if it runs, those that were not given included; else None.
         near: The nearest accepted sizes `below` and `above`; empty if it runs.
         findings: What fails, the first node first.
+        data: Conditions on data that must hold too at these sizes.
     """
 
     runs: bool
     sizes: Mapping[str, int] | None
     near: Mapping[str, Mapping[str, int] | None]
     findings: Sequence[Finding]
+    data: Sequence[str] = ()
 
     def __bool__(self) -> bool:
         return self.runs
@@ -47,7 +50,7 @@ def why(analysis: Analysis, sizes: Mapping[str, int]) -> Why:
     question.known(sizes)
     full = question.completed(sizes)
     if full is not None:
-        return Why(True, full, {}, ())
+        return Why(True, full, {}, (), data_conditions(analysis._solved, full) or ())
     near = analysis._solved.nearest(sizes, analysis._solved.request.assume)
     return Why(False, None, near, causes_at(analysis, sizes))
 

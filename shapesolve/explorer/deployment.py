@@ -12,46 +12,14 @@ from ..deploy.cost.text import left_out
 from ..deploy.enumeration import enumerate_sizes
 from ..deploy.profiles.profiles import NoProfile, Profile, profile
 from ..deploy.sizes import NoSizes, Sizes
-from ..expr import ge, symbol
 from ..expr.cond import has_value
 from ..solve.facts.budget import MAX_CHEAP_ASKED
-from ..solve.search import Contradiction, find_model
-from ..solve.sizes import distinct
 from .expressions import Expressions
 from .limits import GROWTH, MAX_DRAWN
 
 if TYPE_CHECKING:
     from ..analysis import Analysis
     from ..expr import Dim
-
-
-def sample_sizes(analysis: Analysis) -> dict[str, int]:
-    """Return a size per input dim at which the model runs, small if possible.
-
-    The sizes satisfy the contract if suitable ones were found.
-    """
-    names = list(analysis.symbols)
-    usual = distinct(names)
-    if analysis.conflicts:
-        return usual
-    contract = analysis.contract
-    terms = [t.cond for t in (*contract.terms, *contract.assumed)]
-    linked = set().union(*(c.free for c in terms))
-    if not linked <= set(names):
-        terms = [c for c in terms if c.free <= set(names)]
-    for least in (2, 1):
-        conds = [*terms, *(ge(symbol(n), least) for n in sorted(linked))]
-        try:
-            found = find_model(conds) if conds else {}
-        except Contradiction:
-            continue
-        if found is not None:
-            return {n: found.get(n, usual[n]) for n in names}
-    kept: dict[str, int] = {}
-    for name in names[:MAX_DRAWN]:  # keep as many typical sizes as accepted sizes allow
-        if analysis._solved.completed({**kept, name: usual[name]}) is not None:
-            kept[name] = usual[name]
-    return analysis._solved.completed(kept) or usual
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +58,11 @@ class Deployment:
 
 def deployment_of(analysis: Analysis) -> Deployment | None:
     """Return the `Deployment` of a model, or None if it does not run at any size."""
-    if analysis.conflicts:
+    example = analysis._solved.example
+    if example is None:
         return None
     names = tuple(name for name in analysis.symbols if name not in analysis._solved.fixed_sizes)
-    usual = {name: size for name, size in sample_sizes(analysis).items() if name in names}
+    usual = {name: size for name, size in example.items() if name in names}
     small = (
         sum(t.cond.size for t in analysis.contract) <= MAX_CHEAP_ASKED
     )  # each size that is tried costs as much

@@ -20,7 +20,8 @@ from ..model import ModelError
 from ..model.constant import Constant
 from ..solve.contract.contract import heading
 from ..solve.facts.log import need
-from .deployment import deployment_data, sample_sizes
+from ..solve.sizes import distinct
+from .deployment import deployment_data
 from .expressions import Expressions
 from .limits import ALIKE, MAX_ELEMENTS, MAX_TEXT
 from .scopes import NUMBER, Scoped, find_scopes
@@ -347,7 +348,7 @@ class _Tables:
     def _symbols(self) -> list[dict[str, Any]]:
         """Return all symbols in expressions: input symbols first, then generated ones."""
         analysis = self.analysis
-        samples = sample_sizes(analysis)
+        samples = analysis._solved.example or distinct(analysis.symbols)
         replaced = {n: self._dim(d) for n, d in analysis._solved.facts.substitution.items()}
         out: list[dict[str, Any]] = []
         for name in self.expressions.symbols:

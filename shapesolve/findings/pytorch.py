@@ -109,12 +109,14 @@ class Unwritable(Kind):
 
     torch.export succeeded, but the exporter cannot convert one of the calls to ONNX. The finding names the
     operator and the line of the module. The export is at fault, not the module; if the module was run
-    successfully, the title says so. If another export option works, the finding is [SS611](SS611.md).
+    successfully, the title says so.
 
     ## What to do
 
-    Use operators that ONNX supports, or pass a `custom_translation_table` to `torch.onnx.export`. If `help`
-    has a declaration, the exporter writes the module with it.
+    Use operators that ONNX supports, or pass a `custom_translation_table` to `torch.onnx.export`. If the
+    exporter's optimizer fails, pass `optimize=False`. If it fails on `nn.LSTM` or `nn.GRU` behind pooling
+    or strides, declare the size in multiples (`2*Dim("_width")`), so that the length is not rounded.
+    Neither was tried for your module.
     """
 
     code, severity = "SS608", "error"
@@ -123,16 +125,16 @@ class Unwritable(Kind):
 class Failing(Kind):
     """PyTorch: the module fails, or its graph computes something else, at a declared size
 
-    The module was run at some declared sizes. It fails for one of them, or the exported graph computes a
-    different result from the same data. No guard of torch.export and no requirement of the graph covers
-    this. The notes show sizes that fail and sizes that run.
+    The module was run at some declared sizes. It fails for one of them, or the exported file fails in
+    onnxruntime or computes a different result from the same data. No guard of torch.export and no
+    requirement of the graph covers this. The notes show sizes that fail and sizes that run.
 
     ## What to do
 
     Fix the line, or declare only sizes that work. A declaration suggested in `help` has been checked: it
-    was exported, and the module was run at its sizes. If the graph computes a different result, look for a
-    size or value that becomes a Python number during tracing, or for an operator that the exporter
-    decomposes only for the example's sizes.
+    was exported, and the module was run at its sizes. If a note says that the file agrees without the sizes
+    declared inside, clear them before you save it. Otherwise look for a size or value that becomes a Python
+    number during tracing, or for an operator that the exporter decomposes only for the example's sizes.
     """
 
     code, severity = "SS609", "error"
@@ -141,14 +143,13 @@ class Failing(Kind):
 class TracerRefused(Kind):
     """PyTorch: torch.export's trace excludes sizes that the module supports
 
-    A guard of torch.export's trace makes the call fail, or fixes declared sizes in the file, although the
-    module supports these sizes. It was run with them; so was the exported file, if there is one, with the
-    same result. Common causes are a slice that reaches the end of a dim, and padding that may be empty.
+    This finding no longer occurs. The file that `torch.onnx.export` writes is judged, so that sizes which
+    torch.export made numbers in it are reported as [SS601](SS601.md) to [SS604](SS604.md). A call that is
+    rejected is [SS607](SS607.md).
 
     ## What to do
 
-    Follow `help`: the declaration in it was exported and run. If it reports that no other declaration
-    works, rewrite the line, or keep the example's size.
+    Nothing. The code stays valid in `--ignore` and `--select`.
     """
 
     code, severity = "SS610", "error"
@@ -157,13 +158,14 @@ class TracerRefused(Kind):
 class AlternativeForm(Kind):
     """PyTorch: the exporter cannot export the module as written, but can export an alternative form
 
-    torch.export succeeded, and the exporter failed on one of the calls. It succeeds after a change that
-    doesn't affect the module's computation: without its optimizer, or after `run_decompositions()`. The
-    module is not at fault.
+    This finding no longer occurs. An exporter that fails is [SS608](SS608.md), and other calls of it are
+    not tried.
 
     ## What to do
 
-    Follow `help`. The change was applied, and the report is about the resulting file.
+    Nothing. The code stays valid in `--ignore` and `--select`. Two changes of the call sometimes help:
+    `torch.onnx.export(..., optimize=False)`, and
+    `torch.onnx.export(torch.export.export(...).run_decompositions())`.
     """
 
     code, severity = "SS611", "error"
@@ -187,9 +189,9 @@ class NothingDynamic(Kind):
 class Declaration(Kind):
     """PyTorch: a declaration of dynamic sizes to paste
 
-    You asked for a declaration (`infer=True`, `--infer`, or several examples), or passed `dynamic_axes` for
-    the older exporter. `help` has it as `dynamic_shapes`: dynamic sizes have names, equal sizes share a
-    name, and limits are declared. All other sizes are fixed.
+    You asked for a declaration (`infer=True`, `--infer`, or several examples). `help` has it as
+    `dynamic_shapes`: dynamic sizes have names, equal sizes share a name, and limits are declared. All other
+    sizes are fixed.
 
     ## What to do
 

@@ -48,7 +48,7 @@ class Samples:
         present = [ge(d, 1) for d in analysis.symbols.values()]
         conds = [t.cond for t in (*contract.usual, *contract.assumed)]
         #: Sizes of all inputs for which the model runs; not empty if possible.
-        found = analysis.example or SizeFinder(conds).some() or analysis.completed({})
+        found = analysis.example
         self.runs: Sizes = {**dict.fromkeys(analysis.symbols, 1), **found} if found else {}
         usual = analysis.example is not None and all(analysis.example.values())
         self.is_usual = usual or SizeFinder([*conds, *present]).some() is not None

@@ -227,14 +227,9 @@ def _form_lines(
 
 def _example(analysis: Analysis) -> dict[str, int]:
     """Return readable sizes that the model accepts, for the names without a simple bound."""
-    from ..deploy.sizes import NoSizes, Sizes
-
     terms = analysis.contract.usual.terms
     hard = [t for t in terms if len(t.symbols) > 1 or t.kind in ("alternative", "other")]
-    try:
-        found = Sizes(analysis, {}).preferred() if hard else {}
-    except NoSizes:
-        return {}
+    found = (analysis._solved.example or {}) if hard else {}
     names = {s for t in hard for s in t.symbols}
     return {n: size for n, size in found.items() if n in names}
 

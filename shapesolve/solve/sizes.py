@@ -10,7 +10,7 @@ from itertools import chain, combinations, islice
 from math import inf, log
 from typing import Literal
 
-from ..expr import Cond, Dim, eq, ge, le, symbol
+from ..expr import Cond, Dim, any_of, eq, ge, le, symbol
 from .cone_of_influence import by_symbol, components, nearby, reached
 from .engine import Engine
 from .facts import budget
@@ -58,6 +58,7 @@ class SizeFinder:
         self.conds = list(dict.fromkeys(conds))
         self.names = tuple(dict.fromkeys(sorted(_names(self.conds)) if names is None else names))
         self.judge, self.roles, self.floor = judge, roles, floor
+        self.usual = next(roles.starts(), {})
         self._left = 4 * budget.MAX_QUERIES  # times that one search completes sizes by the solver
         self.engine = engine or Engine(budget.CHEAP_RLIMIT)
         self.links = by_symbol(self.conds)
@@ -126,9 +127,10 @@ class SizeFinder:
     def completed(self, part: Sizes, start: Sizes | None = None) -> Model | None:
         """Return accepted sizes of all names that include `part`, or None if none were found.
 
-        The other sizes are those of `start` (by default 1) if possible, and close to these otherwise.
+        The other sizes are those of `start` (by default typical ones) if possible, and close to these otherwise.
         """
-        full = {n: (start or {}).get(n, 1) for n in self.names} | dict(part)
+        usual = {**dict.fromkeys(self.names, 1), **self.usual, **(start or {})}
+        full = {n: usual[n] for n in self.names} | dict(part)
         if self.accepts(full):
             return full
         names = [n for n in self.names if n not in part]
@@ -157,8 +159,8 @@ class SizeFinder:
     def nearest(self, start: Sizes, side: Side = "both") -> Model | None:
         """Return the accepted sizes of all names that are closest to `start`, as a person would choose them.
 
-        As few sizes as possible change. Names with the same role keep equal sizes, or get them. Of the sizes that
-        round to the same shapes, one that divides without a remainder is chosen. Names missing in `start` get any size.
+        As few sizes as possible change, and names with the same role keep equal sizes, or get them. If one size changes,
+        no accepted one lies between. Names missing in `start` get any size.
 
         Args:
             start: Requested sizes.
@@ -171,7 +173,7 @@ class SizeFinder:
         else:
             found = self.completed(start)
         if found is not None:
-            return self._rounded_beside(found, start)
+            return found
         groups = [tuple(n for n in group if n in start) for group in self.roles.alike]
         groups = [group for group in groups if len(group) > 1]
         equal = [group for group in groups if len({start[n] for n in group}) == 1]
@@ -191,14 +193,15 @@ class SizeFinder:
                 return min(tied, key=lambda sizes: self._rank(sizes, start))
         return self._together(tuple(start), start, side, ())
 
-    def _rounded_beside(self, found: Model, start: Sizes) -> Model:
-        """The sizes, with those that are not in `start` rounded."""
-        for name in found.keys() - start.keys():
-            others = {n: size for n, size in found.items() if n != name}
-            conds = _at([c for c in self.conds if name in c.free], others)
-            if conds:
-                found = self._rounded((name,), found, conds, found, "both")
-        return found
+    def is_nearest(self, found: Sizes, start: Sizes) -> bool:
+        """Return True if it is proved that no accepted sizes lie between those found and `start`."""
+        moved = [n for n in start if start[n] != found[n]]
+        if len(moved) == 1 and start.keys() >= {*self.names}:
+            return True  # `nearest` has tried them all
+        box = [ge(symbol(n), min(start[n], found[n])) for n in start]
+        box += [le(symbol(n), max(start[n], found[n])) for n in start]
+        other = any_of([~eq(symbol(n), found[n]) for n in moved])
+        return self.engine.satisfiable([*self.conds, *box, other]).unsat
 
     def next(self, name: str, at: Sizes, step: int = 1) -> Model | None:
         """Return the first accepted sizes with `name` from `at[name]` on, upwards or (`step` -1) downwards.
@@ -208,7 +211,7 @@ class SizeFinder:
         found = self.completed(at)
         if found is not None:
             return found
-        return next(self._along((name,), at, "above" if step > 0 else "below", rounded=False), None)
+        return next(self._along((name,), at, "above" if step > 0 else "below"), None)
 
     def extreme(self, name: str, sign: int, part: Sizes | None = None) -> Model | None:
         """Return accepted sizes with the largest (`sign` 1) or smallest (`sign` -1) size of `name`.
@@ -223,9 +226,7 @@ class SizeFinder:
         end = high if sign > 0 else low
         return None if end is None else self.next(name, {**(part or {}), name: end}, -sign)
 
-    def _along(
-        self, names: Sequence[str], start: Sizes, side: Side, *, rounded: bool = True
-    ) -> Iterator[Model]:
+    def _along(self, names: Sequence[str], start: Sizes, side: Side) -> Iterator[Model]:
         """Accepted sizes below and above with these names at one other size, and the rest of `start` unchanged."""
         others = {n: size for n, size in start.items() if n not in names}
         conds = _at(self.conds, others)
@@ -244,7 +245,7 @@ class SizeFinder:
             full = (self.completed({**others, **dict.fromkeys(names, size)}) for size in tried)
             found = next(filter(None, full), None)
             if found is not None:
-                yield self._rounded(names, found, conds, start, side) if rounded else found
+                yield found
 
     def _line(self, one: Dim, conds: Sequence[Cond], origin: int, direction: int) -> Iterator[int]:
         """Sizes of a symbol from `origin` on that break none of the conditions by themselves."""
@@ -272,15 +273,28 @@ class SizeFinder:
             if far is not None and (far - origin) * direction > 0:
                 yield far
 
-    def _rounded(
-        self, names: Sequence[str], found: Model, conds: Sequence[Cond], start: Sizes, side: Side
-    ) -> Model:
-        """The sizes, with the size of `names` replaced by one that divides exactly, of those that give the same shapes."""
-        here = divisors_of(conds).get(names[0], frozenset())
+    def rounder(self, found: Sizes, start: Sizes) -> Model | None:
+        """Return sizes that divide without a remainder where those found round to the same shapes; None if these do.
+
+        Only names that moved from `start` move, those with the same size and role together.
+        """
+        best = dict(found)
+        moved = [n for n in start if n in found and start[n] != found[n]]
+        alike = [g for g in self.roles.alike if not start.keys() >= {*g} or {*g} <= {*moved}]
+        units = [g for g in alike if {*g} & {*moved} and len({found[n] for n in g}) == 1]
+        for names in [*units, *((n,) for n in moved if not any(n in g for g in units))]:
+            best = self._rounded(names, best) or best
+        return None if best == found else best
+
+    def _rounded(self, names: Sequence[str], found: Model) -> Model | None:
+        conds = _at(self.conds, {n: size for n, size in found.items() if n not in names})
+        if conds is not None and len(names) > 1:
+            conds = _at(conds, dict.fromkeys(names[1:], symbol(names[0], 0)))
+        here = divisors_of(conds or ()).get(names[0], frozenset())
         divisors = here.union(*(self.roles.divisors.get(n, ()) for n in names))
         size, most = found[names[0]], max(divisors, default=0)
-        if most > budget.MAX_TRIED:
-            return found
+        if not conds or most > budget.MAX_TRIED:
+            return None
         reach = range(max(size - most, 0), size + most + 1)
 
         def good(n: int) -> bool:
@@ -288,17 +302,15 @@ class SizeFinder:
 
         low = next(n for n in range(size, -2, -1) if not good(n - 1))
         high = next(n for n in range(size, size + most + 1) if not good(n + 1))
-        cell = [n for n in range(low, high + 1) if _is_beside(n, [start[m] for m in names], side)]
-        if high - low >= most or not cell:
-            return found
+        if high - low >= most:
+            return None
 
         def rank(n: int) -> tuple[int, int, int]:
             return sum(n % k != 0 for k in divisors), -(n & -n), abs(n - size)
 
-        others = {n: at for n, at in start.items() if n not in names}
-        best = min(cell, key=rank)
-        rounded = self.completed({**others, **dict.fromkeys(names, best)}) if best != size else found
-        return rounded or found
+        best = min(range(low, high + 1), key=rank)
+        at = {**found, **dict.fromkeys(names, best)}
+        return at if rank(best)[0] < rank(size)[0] and self.accepts(at) else None
 
     def _together(
         self, names: Sequence[str], start: Sizes, side: Side, equal: Sequence[Sequence[str]]
@@ -425,7 +437,3 @@ def _at(conds: Iterable[Cond], sizes: Mapping[str, int | Dim]) -> list[Cond] | N
 def _within(name: str, size: int, reach: int, side: Side) -> Iterator[Cond]:
     yield ge(symbol(name), max(size - (0 if side == "above" else reach), 0))
     yield le(symbol(name), size + (0 if side == "below" else reach))
-
-
-def _is_beside(size: int, start: Sequence[int], side: Side) -> bool:
-    return side == "both" or (size >= max(start) if side == "above" else size <= min(start))

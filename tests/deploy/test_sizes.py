@@ -102,10 +102,10 @@ def test_where_every_size_is_bound_nothing_is_near() -> None:
 def test_sizes_that_are_not_given_take_what_the_others_need() -> None:
     """They are no part of what is refused, and no side is kept by them."""
     question = Sizes(ss.analyze(ROOT / "examples/unet.onnx"))
-    assert question.completed({"height": 64}) == {"batch": 1, "height": 64, "width": 8}
+    assert question.completed({"height": 64}) == {"batch": 1, "height": 64, "width": 224}
     assert question.completed({"height": 60}) is None
-    assert question.nearest({"height": 60}, "below") == {"batch": 1, "height": 56, "width": 8}
-    assert question.nearest({"height": 60}, "above") == {"batch": 1, "height": 64, "width": 8}
+    assert question.nearest({"height": 60}, "below") == {"batch": 1, "height": 56, "width": 224}
+    assert question.nearest({"height": 60}, "above") == {"batch": 1, "height": 64, "width": 224}
     done = CliRunner().invoke(app, ["sizes", str(ROOT / "examples/unet.onnx"), "--near", "height=60"])
     assert "height must be a multiple of 8, got 60" in done.output
     assert "width must" not in done.output
@@ -211,6 +211,21 @@ def test_usual_sizes_follow_from_the_axis() -> None:
         "seq": 8,
         "past": 8,
     }
+
+
+def test_typical_sizes_are_small_square_and_of_one_role() -> None:
+    """A window of 6,000 is not taken for a size, half the positions of a table are no side, audio is long."""
+    pool = "k = AveragePool<kernel_shape=[6000, 6000], strides=[6000, 6000], ceil_mode=1>(x) y = Squeeze<axes=[2, 3]>(k)"
+    text = f'<ir_version: 8, opset_import: ["": 11]> g (float[n, 3, h, w] x) => (y) {{ {pool} }}'
+    assert Sizes.usual(ss.analyze(onnx.parser.parse_model(text))).preferred() == {"n": 1, "h": 224, "w": 224}
+    vit = """<ir_version: 8, opset_import: ["": 17]> g (float[n, 3, h, w] x) => (y) {
+        k = AveragePool<kernel_shape=[16, 16], strides=[16, 16]>(x) s = Constant<value_ints=[0, 3, 196]>()
+        y = Reshape(k, s) }"""
+    a = ss.analyze(onnx.parser.parse_model(vit))
+    assert Sizes.usual(a).preferred() == {"n": 1, "h": 224, "w": 224}
+    assert ss.enumerate_sizes(a, 1) == [{"n": 1, "h": 224, "w": 224}]
+    wave = '<ir_version: 8, opset_import: ["": 17]> g (float[n, samples] x) => (int64[r] y) { y = Shape(x) }'
+    assert Sizes.usual(ss.analyze(onnx.parser.parse_model(wave))).preferred() == {"n": 1, "samples": 16_000}
 
 
 def test_the_smallest_sizes_may_be_large() -> None:

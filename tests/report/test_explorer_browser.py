@@ -15,7 +15,6 @@ import pytest
 
 import shapesolve as ss
 from shapesolve.deploy.cost.text import human
-from shapesolve.explorer.deployment import sample_sizes
 from shapesolve.expr import parse_dim
 
 from .test_html import HOSTILE, hostile_model
@@ -65,7 +64,7 @@ def test_sizes_profile_cost_and_memory_for_deployment(show: Any) -> None:
     told = s.page.get_attribute(".curve svg", "aria-label")
     assert told.startswith("Memory against seq: each tensor by itself")
     least = ss.cost(s.analysis).at({**at, "seq": 1, "total_seq": at["past_seq"] + 1})
-    usual = ss.cost(s.analysis).at({**sample_sizes(s.analysis), "seq": 1, "total_seq": 4})
+    usual = ss.cost(s.analysis).at({**s.analysis._solved.example, "seq": 1, "total_seq": 9})
     assert any(human(n.memory) in told for n in (least, usual))
     s.page.hover(".curve svg")
     assert re.match(r"[0-9]+ → each tensor by itself: [0-9.]+ .?B", s.text(".curve .reading"))
@@ -236,7 +235,7 @@ def test_search_selects_and_shows_a_tensor(show: Any) -> None:
     assert "[batch, 4, past_seq + seq, 16]" in details
     assert "Derivation" in details
     s.page.click("#bind-all")
-    sizes = sample_sizes(s.analysis)
+    sizes = s.analysis._solved.example
     assert f"= [{sizes['batch']}, 4, {sizes['past_seq'] + sizes['seq']}, 16]" in s.text(".details")
 
 
@@ -299,7 +298,7 @@ def test_names_of_the_model_stay_text(show: Any) -> None:
 @pytest.mark.parametrize("path", MODELS)
 def test_the_page_computes_what_python_computes(show: Any, path: str) -> None:
     s = show(path)
-    sizes = sample_sizes(s.analysis)
+    sizes = s.analysis._solved.example
     got = s.page.evaluate(
         """(sizes) => {
         const data = JSON.parse(document.getElementById("data").textContent);

@@ -10,7 +10,6 @@ import onnx.helper as oh
 import pytest
 
 import shapesolve as ss
-from shapesolve.explorer.deployment import sample_sizes
 from shapesolve.explorer.expressions import Expressions
 from shapesolve.explorer.limits import MAX_LOOSE
 from shapesolve.explorer.scopes import Scoped, find_scopes
@@ -139,7 +138,8 @@ def test_tables_are_consistent(path: Path) -> None:
         assert -1 <= scope < len(data["scopes"])
         assert all(-1 <= t < len(tensors) for t in (*reads, *makes, *(t for ts in more for t in ts)))
     assert all(parent < i for i, (parent, _) in enumerate(data["scopes"]))
-    sizes = sample_sizes(a)
+    symbols = explorer_data(a)["symbols"]
+    sizes = {s["name"]: s["sample"] for s in symbols if "sample" in s}
     values = evaluate(data["rows"], [sizes.get(s["name"]) for s in data["symbols"]])
     expected = a.evaluate(sizes)
     for name, _, shape, _, _ in tensors:
@@ -150,7 +150,8 @@ def test_tables_are_consistent(path: Path) -> None:
 @pytest.mark.parametrize("name", ["attention", "unet"])
 def test_sample_sizes_run(name: str) -> None:
     a = ss.analyze(ROOT / "examples" / f"{name}.onnx")
-    sizes = sample_sizes(a)
+    symbols = explorer_data(a)["symbols"]
+    sizes = {s["name"]: s["sample"] for s in symbols if "sample" in s}
     assert set(sizes) == set(a.symbols)
     assert a.contract.holds(sizes)
 

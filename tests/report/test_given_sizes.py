@@ -48,7 +48,7 @@ def test_sizes_that_run_only_with_an_empty_input_fail(tmp_path: Path) -> None:
 
 def test_other_sizes_are_typical() -> None:
     sizes = Sizes(ss.analyze(parsed(CACHE)))
-    assert sizes.completed({"past": 3, "batch": 1}) == {"batch": 1, "seq": 1, "past": 3, "total": 4}
+    assert sizes.completed({"past": 3, "batch": 1}) == {"batch": 1, "seq": 8, "past": 3, "total": 11}
     assert sizes.completed({"total": 1, "batch": 1}) == {"batch": 1, "seq": 1, "past": 0, "total": 1}
 
 

@@ -20,8 +20,8 @@ NOTEBOOKS = sorted(p for p in (ROOT / "notebooks").glob("*.ipynb") if p.stem != 
 def test_the_display_has_sizes_a_profile_and_costs() -> None:
     a = ss.analyze(ROOT / "examples/attention.onnx")
     text = a._repr_html_()
-    assert "<td class='ss-code'>total_seq</td><td>1</td><td>7</td><td>28</td>" in text
-    assert "Cost at batch = 2, seq = 4, total_seq = 7, past_seq = 3" in text
+    assert "<td class='ss-code'>total_seq</td><td>1</td><td>16</td><td>64</td>" in text
+    assert "Cost at batch = 1, seq = 8, total_seq = 16, past_seq = 8" in text
     assert str(ss.cost(a).macs) in text
     assert "<svg" in text
     assert "Deployment" not in ss.analyze(ROOT / "examples/broken_residual.onnx")._repr_html_()

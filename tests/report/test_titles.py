@@ -137,6 +137,8 @@ def test_why_names_where_onnxruntime_stops_and_sizes_that_run(seed: int) -> None
         (finding,) = ss.analyze(m, bind=sizes).findings
         stops = re.search(r"Name:'([^']*)'", _refusal(session, sizes))
         assert stops is None or stops[1] == finding.node, finding
+        name = re.match(r"use (\w+ = )", finding.help + "use x = ")
         for choice in filter(None, finding.help.removeprefix("use ").split(" or ")):
+            choice = choice if "=" in choice else f"{name and name[1]}{choice}"  # "or 480320 (round)"
             near = {name: int(size) for name, size in re.findall(r"(\w+) = (\d+)", choice)}
             assert _runs(session, {**sizes, **near}), (sizes, finding.help)

@@ -113,10 +113,10 @@ def finder(texts: Iterable[str], roles: Roles = NO_ROLES, **options) -> SizeFind
 @pytest.mark.parametrize(
     ("start", "side", "found"),
     [
-        ({"h": 224, "w": 224}, "both", {"h": 32, "w": 32}),
-        ({"b": 3, "h": 224, "w": 224}, "below", {"b": 3, "h": 32, "w": 32}),
-        ({"h": 224, "w": 320}, "both", {"h": 32, "w": 32}),
-        ({"h": 64, "w": 32}, "both", {"h": 32, "w": 32}),
+        ({"h": 224, "w": 224}, "both", {"h": 35, "w": 35}),
+        ({"b": 3, "h": 224, "w": 224}, "below", {"b": 3, "h": 35, "w": 35}),
+        ({"h": 224, "w": 320}, "both", {"h": 35, "w": 35}),
+        ({"h": 64, "w": 32}, "both", {"h": 64, "w": 19}),
         ({"h": 8, "w": 8}, "above", {"h": 32, "w": 32}),
         ({"h": 40, "w": 40}, "above", None),
         ({"h": 33, "w": 35}, "both", {"h": 33, "w": 35}),
@@ -130,12 +130,31 @@ def test_the_nearest_sizes_are_those_a_person_would_choose(start, side, found):
 
 
 @pytest.mark.parametrize(
+    ("start", "found", "rounder"),
+    [
+        ({"h": 224, "w": 224}, {"h": 35, "w": 35}, {"h": 32, "w": 32}),
+        ({"h": 224, "w": 35}, {"h": 35, "w": 35}, {"h": 32, "w": 35}),
+        ({"h": 8, "w": 8}, {"h": 32, "w": 32}, None),
+        ({"h": 40}, {"h": 35, "w": 35}, {"h": 32, "w": 32}),
+    ],
+)
+def test_sizes_that_moved_are_rounded_within_the_same_shapes(start, found, rounder):
+    assert finder(POOLED, IMAGE).rounder({"b": 1, **found}, start) == (rounder and {"b": 1, **rounder})
+
+
+def test_nearest_is_said_where_nothing_lies_between():
+    near = finder(POOLED, IMAGE)
+    assert near.is_nearest({"b": 1, "h": 35, "w": 35}, {"h": 224, "w": 224})
+    assert not near.is_nearest({"b": 1, "h": 32, "w": 32}, {"h": 224, "w": 224})
+
+
+@pytest.mark.parametrize(
     ("texts", "start", "found"),
     [
         (["s <= 512"], {"s": 600}, {"s": 512}),
         (["s <= 500"], {"s": 1_000_000_000}, {"s": 500}),
-        (["(f + 1) // 2 == 1500 or f <= 2"], {"f": 1500}, {"f": 3000}),
-        (["(h // 14) * (w // 14) == 1369"], {"h": 560, "w": 560}, {"h": 518, "w": 518}),
+        (["(f + 1) // 2 == 1500 or f <= 2"], {"f": 1500}, {"f": 2999}),
+        (["(h // 14) * (w // 14) == 1369"], {"h": 560, "w": 560}, {"h": 531, "w": 531}),
         (["h % 16 == 0"], {"h": 1080, "w": 1920}, {"h": 1088, "w": 1920}),
         (["t == p + s or t == 1"], {"s": 4, "p": 3, "t": 4}, {"s": 4, "p": 3, "t": 7}),
         (["b * c == 64"], {"b": 8, "c": 64}, {"b": 1, "c": 64}),
