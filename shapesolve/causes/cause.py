@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..expr import Cond, Dim
 from ..lower.fixpoint import lower_model
+from ..lower.records import Place as OperandAxis
 from ..lower.request import OtherShape
 from .limits import MAX_FOR_LIMITS
 from .operands import IDLE
@@ -22,12 +23,14 @@ if TYPE_CHECKING:
 
 #: a stored tensor, and an axis of it; None for its elements
 Place = tuple[str, int | None]
+#: label of a node, its scope, the reason of its condition, and the operands that the condition is about
+_Key = tuple[str, str, str, tuple[OperandAxis, ...]]
 
 
 class _Needs(NamedTuple):
-    """Requirements of nodes (label, scope, reason, condition), and the symbols of the unknown sizes and numbers."""
+    """Requirements of nodes, and the symbols of the unknown sizes and numbers."""
 
-    conds: frozenset[tuple[str, str, str, Cond]]
+    conds: frozenset[tuple[str, str, str, tuple[OperandAxis, ...], Cond]]
     symbols: dict[Place, frozenset[str]]
 
 
@@ -97,8 +100,8 @@ class Causes:
         return found
 
 
-def _key(entry: Entry) -> tuple[str, str, str]:
-    return "" if entry.node is None else entry.node.label, entry.prefix, entry.why
+def _key(entry: Entry) -> _Key:
+    return "" if entry.node is None else entry.node.label, entry.prefix, entry.why, entry.places
 
 
 def _symbols(place: Place, lowered: Lowered) -> frozenset[str]:

@@ -76,7 +76,19 @@ class Samples:
         near = around(runs, [n for n in term.symbols if n in runs])
         for fails in chain([{**runs, **alone}] if alone else [], near):
             if term.cond.evaluate(fails) is False and not self._runs(fails):
+                fails = self._closer(term.cond, runs, fails)
                 yield Sample(nearer(runs, fails, lambda at, _: self._runs(at)), fails)
+
+    def _closer(self, cond: Cond, runs: Sizes, fails: Sizes) -> dict[str, int]:
+        """Return rejected sizes beside accepted ones, found by bisection if one size differs."""
+        changed = [n for n in fails if runs[n] != fails[n]]
+        good, bad = (runs[changed[0]], fails[changed[0]]) if len(changed) == 1 else (0, 0)
+        while abs(good - bad) > 1:
+            middle = (good + bad) // 2
+            broken = cond.evaluate({**fails, changed[0]: middle}) is False
+            good, bad = (good, middle) if broken else (middle, bad)
+        found = {**fails, **dict.fromkeys(changed[: len(changed) == 1], bad)}
+        return dict(fails) if self._runs(found) else found
 
     def nearest(self, cond: Cond, sample: Sample, cause: Cond | None = None) -> Sample:
         """Return the sample with the rejected size moved as close as possible to the accepted one. Other conditions can be
