@@ -15,7 +15,7 @@ from torch.export import AdditionalInputs
 from torch.export import Dim as TorchDim
 
 from ..analysis import DEFAULT_RLIMIT, BroadcastMode
-from ..expr import Cond
+from ..expr import Cond, parse_cond
 from .concluding import Conclusion, Settings, ranked
 from .correction import Correction
 from .declared import (
@@ -23,19 +23,17 @@ from .declared import (
     ExportCall,
     declared_axes,
     entries_added,
-    from_dynamic_axes,
     python_name,
     read_declaration,
     resolved,
     spec_text,
 )
-from .exporting import FunctionModule, Written, as_module, captured, written
-from .internals import UserError
-from .places import SourceFinding
-from .programs import declared_by_model, declared_by_program, find_guards
-from .refusal import first_line, untold
+from .exporting import FunctionModule, as_module, exported
+from .findings import untold
+from .places import SourceFinding, first_line
 from .report import Report
 from .running import ModuleRuns, Ran
+from .traced import lost_axes
 
 
 def check(
@@ -51,8 +49,7 @@ def check(
     confirm: bool = True,
     infer: bool = False,
     examples: Iterable[Sequence[Any]] = (),
-    dynamic_axes: Mapping[str, Mapping[int, str] | Sequence[int]] | None = None,
-    input_names: Sequence[str] = (),
+    **older: Any,
 ) -> Report:
     """Check a module before export: its shapes, its input constraints, and its ``dynamic_shapes``.
 
@@ -60,12 +57,10 @@ def check(
         print(report)
 
     Args:
-        module: A `torch.nn.Module` or a function of tensors (the original of a compiled one), a
-            `torch.export.ExportedProgram`, an `ONNXProgram`, or an exported model (path, bytes, or `onnx.ModelProto`), which
-            may come from the TorchScript-based exporter.
-        args: Example arguments, as for `torch.export.export`; unused if `module` is already exported.
+        module: A `torch.nn.Module` or a function of tensors. Of a compiled one the original is checked.
+        args: Example arguments, as for `torch.onnx.export`.
         kwargs: Example keyword arguments.
-        dynamic_shapes: The declaration, as for `torch.export.export`; names may be strings. If None, the report says that
+        dynamic_shapes: The declaration, as for `torch.onnx.export`; names may be strings. If None, the report says that
             every size is fixed, and suggests a declaration; ``{}`` declares that all sizes are fixed.
         assume: Conditions that hold for your inputs, as for `shapesolve.analyze`.
         broadcast: As for `shapesolve.analyze`.
@@ -76,61 +71,50 @@ def check(
         infer: Find a declaration instead of checking one. It's `report.corrected`, with names for the sizes that
             `dynamic_shapes` leaves to torch.export: all of them if it is None.
         examples: More example arguments; sizes that differ between examples are dynamic.
-        dynamic_axes: The older exporter's declaration; the report translates it to `dynamic_shapes`.
-        input_names: Names of the inputs in `dynamic_axes`.
+        older: No argument; ``dynamic_axes`` and ``input_names`` are refused.
 
     Returns:
         The report. It also covers a rejection by torch.export, which does not raise.
 
     Raises:
-        ModelError: If an ONNX model cannot be read.
+        TypeError: If there is no such argument, or `module` is no module and no function.
         ValueError: If `shapesolve.analyze` rejects a condition in `assume`.
     """
+    if older:
+        raise TypeError(
+            f"check has no argument {next(iter(older))}; pass dynamic_shapes, whose entries may be those of dynamic_axes:"
+            ' {"x": {0: "batch"}}, by the names of the parameters'
+        )
     settings = Settings(tuple(assume), broadcast, rlimit, confirm, infer, opset)
     given = tuple(args) if isinstance(args, (tuple, list)) else (args,)
     named = dict(kwargs or {})
-    if isinstance(module, torch.export.ExportedProgram):
-        call = ExportCall(module.module(), given, named, dynamic_shapes)
-        return _of_program("ExportedProgram", call, module, written(module, opset), settings)
-    if hasattr(module, "model_proto") and module.exported_program is None:
-        return _of_model(module.model_proto, settings, name="ONNXProgram")
-    if hasattr(module, "model_proto"):
-        program = module.exported_program
-        call = ExportCall(program.module(), given, named, dynamic_shapes)
-        return _of_program("ONNXProgram", call, program, Written(program, module.model_proto), settings)
-    if not isinstance(module, torch.nn.Module) and (
-        not callable(module) or hasattr(module, "to_model_proto")
-    ):
-        return _of_model(module, settings)
-    module = as_module(module)
-    call = ExportCall(module, given, named, dynamic_shapes)
-    extra: tuple[SourceFinding, ...] = ()
-    if dynamic_axes:
-        spec, unknown = from_dynamic_axes(call, dynamic_axes, input_names)
-        call, extra = replace(call, spec=spec), (_as_dynamic_shapes(spec, unknown),)
-    elif examples:
+    if not callable(module) or isinstance(module, _EXPORTED) or hasattr(module, "to_model_proto"):
+        raise TypeError(
+            f"check takes a module or a function, not {type(module).__name__}; of an exported model,"
+            " check the file: shapesolve.analyze(model), or shapesolve check FILE"
+        )
+    call = ExportCall(as_module(module), given, named, dynamic_shapes)
+    if examples:
         more = AdditionalInputs()
         for example in examples:
             more.add(tuple(example), named)
         call, infer = replace(call, spec=more), True
-    if call.spec is None:
-        return _undeclared(call, settings) if not infer else _inferred(call, settings)
-    return _inferred(call, settings) if infer else _of_module(resolved(call), settings, extra)
+    if infer:
+        return _inferred(call, settings)
+    return _undeclared(call, settings) if call.spec is None else _of_module(resolved(call), settings)
+
+
+#: results of an export, which are callable in part
+_EXPORTED = (torch.export.ExportedProgram, torch.onnx.ONNXProgram)
 
 
 # ---------------------------------------------------------------------- what is asked
 
 
-def _as_dynamic_shapes(spec: Any, unknown: Sequence[str]) -> SourceFinding:
-    notes = [f"`{n}` is not an input" for n in unknown]
-    title = "`dynamic_axes` belongs to the older exporter; `dynamic_shapes` takes its place"
-    return SourceFinding("SS613", title, notes=tuple(notes), help=f"write:\n{spec_text(spec)}")
-
-
 def _undeclared(call: ExportCall, settings: Settings) -> Report:
     """Report on a call without a declaration, and suggest one."""
     report = _of_module(call, settings)
-    if report.program is None or not report.declaration.keys:
+    if report.model is None or not report.declaration.keys:
         return report
     found = _inferred(call, settings) if settings.confirm else report
     text = "`infer=True` finds out what can be declared"
@@ -170,17 +154,17 @@ def _tried(report: Report) -> str:
 # ---------------------------------------------------------------------- modules
 
 
-def _of_module(call: ExportCall, settings: Settings, extra: tuple[SourceFinding, ...] = ()) -> Report:
+def _of_module(call: ExportCall, settings: Settings) -> Report:
     """Report on a call. If a size came out fixed, look for a missing entry or an example of size 1."""
-    report = _checked(call, settings, extra)
+    report = _checked(call, settings)
     fixed = {s.root.name for s in report.sizes if s.state == "fixed"}
     mine = next((f for f in report.findings if any(n in f.term for n in fixed)), None)
     if mine is None or settings.infer:
         return report
     for title, way, other in _ways_out(call, report.declaration, fixed):
-        found = _checked(other, settings, extra)
+        found = _checked(other, settings)
         still = {s.root.name for s in found.sizes if s.state in ("fixed", "unknown")}
-        if found.program is None or still & fixed or any(f.verdict == "export" for f in found.errors):
+        if found.model is None or still & fixed or any(f.verdict == "export" for f in found.errors):
             continue
         tried = settings.confirm and (found.tried or found.ok)
         text = found.corrected or (spec_text(other.spec) if other.spec is not call.spec else "")
@@ -208,54 +192,35 @@ def _ways_out(
             yield title, "declare it", replace(call, spec=spec)
 
 
-def _checked(call: ExportCall, settings: Settings, extra: tuple[SourceFinding, ...] = ()) -> Report:
+def _checked(call: ExportCall, settings: Settings) -> Report:
     name = call.module.name if isinstance(call.module, FunctionModule) else type(call.module).__qualname__
-    found = captured(call, free=True)
+    found = exported(call, settings.opset)
     try:
         declaration = read_declaration(call)
-    except (UserError, TypeError):
-        if found.program is not None:  # a bug in this package, not in the call
+    except Exception:
+        if found.failed is None:  # a bug in this package, not in the call
             raise
         declaration = Declaration()
+    known_names = declaration.roots.keys()
+    stated = [parse_cond(c) if isinstance(c, str) else c for c in settings.assume]
+    declaration = replace(declaration, assumed=tuple(c for c in stated if c.free <= known_names))
+    if found.proto is not None and not lost_axes(found, declaration):
+        found = replace(found, refusal=None)  # the exporter took the sizes as declared
     runs = ModuleRuns(call, declaration)
-    guards = () if found.program is None else find_guards(found.program, declaration, found.watch)
-    if found.program is not None and found.refusal is not None:  # the exporter may still accept it
-        taken = captured(call)
-        found = taken if taken.program is not None else found
     usable = runs if settings.confirm and declaration.axes and runs.usable else None
-    known = Conclusion(name, declaration, settings, guards, found.program, found.refusal, usable, extra)
-    if found.program is not None:
-        known.add_file(written(found.program, settings.opset))
-    elif found.refusal is not None:
-        known.extra += (_refused(found.refusal, runs.at({}), known.runs_text()),)
+    known = Conclusion(name, declaration, settings, found, usable)
+    known.compare()
+    if found.refusal is not None and found.env is None:
+        known.extra = (_refused(found.refusal, runs.at({}), known.runs_text()),)
     return known.report()
 
 
-def _refused(error: Exception, example: Ran, runs: str) -> SourceFinding:
+def _refused(error: BaseException, example: Ran, runs: str) -> SourceFinding:
     """Return the finding of a rejected export without a program, after a run on the example."""
     if example.state != "fails":
         return untold(error, runs)
     title = f"the module fails on the example arguments, before any export: {first_line(example.words)}"
     return SourceFinding("SS607", title, notes=(example.words,), origin=example.origin, verdict="module")
-
-
-# ---------------------------------------------------------------------- programs and models
-
-
-def _of_program(name: str, call: ExportCall, program: Any, file: Written, settings: Settings) -> Report:
-    declaration = read_declaration(resolved(call)) if call.spec else declared_by_program(program, file.proto)
-    known = Conclusion(name, declaration, settings, find_guards(program, declaration), program)
-    known.add_file(file)
-    return known.report()
-
-
-def _of_model(source: Any, settings: Settings, name: str = "") -> Report:
-    analysis = settings.analyzed(source)
-    path = analysis.model.path
-    name = name or (path.name if path is not None else analysis.model.graph.name or "model")
-    known = Conclusion(name, declared_by_model(analysis), settings)
-    known.add_graph(analysis)
-    return known.report()
 
 
 def assert_exports(
@@ -293,7 +258,7 @@ def assert_exports(
 
 # ---------------------------------------------------------------------- the command line
 
-_ARGUMENTS = tuple(inspect.signature(check).parameters)
+_ARGUMENTS = tuple(inspect.signature(check).parameters)[:-1]
 
 
 def check_target(

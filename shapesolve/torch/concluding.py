@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
@@ -11,36 +11,25 @@ from typing import Any
 import onnx
 
 from ..analysis import DEFAULT_RLIMIT, Analysis, BroadcastMode, analyze
-from ..expr import Cond, Dim, eq, ge, le
+from ..expr import Cond, Dim, eq, ge
 from ..expr.sizes import sizes_text
 from ..expr.traverse import atoms_of
 from ..report.gate import SEVERITIES
 from ..solve.contract.contract import Term
 from .correction import Advice, Correction, holds
 from .declared import Declaration
-from .exporting import Written
-from .judge import Judge
+from .exporting import Exported
+from .findings import Judge, by_data, probed, untold, unwritable
 from .limits import MAX_SHOWN
 from .outcome import FREE, UNKNOWN, Comparison, Restriction, graph_terms, holds_at, outcomes
-from .places import Origins, SourceFinding, located
-from .programs import (
-    Guard,
-    axis_symbols,
-    dim_names,
-    equal_sizes,
-    guard_contract,
-    input_names,
-    renamed,
-    rounded_sizes,
-)
-from .refusal import own_words, untold, unwritable
+from .places import Origins, SourceFinding, located, own_words
 from .report import Report
 from .running import ModuleRuns, Sizes
-from .verdicts import FileRuns, bisected, by_data, confirmed, probed, run_on_both_sides
+from .traced import Guard, dim_names, equal_sizes, find_guards, guard_contract, with_declared_names
+from .verdicts import FileRuns, confirmed, last_bound, run_on_both_sides
 
 #: codes that running the module reports better than the analysis, and codes of the exporter's own declarations
 _REPORTED_BETTER = ("SS102", "SS104", "SS3", "SS4")
-_TRACED = "the module runs as declared; torch.export's trace keeps to "
 
 
 @dataclass(frozen=True)
@@ -66,23 +55,16 @@ class Conclusion:
     name: str
     declaration: Declaration
     settings: Settings
-    guards: tuple[Guard, ...] = ()
-    program: Any = None
-    refusal: Exception | None = None
+    export: Exported
     runs: ModuleRuns | None = None
     extra: tuple[SourceFinding, ...] = ()
     analysis: Analysis | None = None
     found: list[Restriction] = field(default_factory=list)
     graph: FileRuns | None = None
-    unwritten: bool = False
-    rounded: list[Cond] = field(default_factory=list)
+    guards: tuple[Guard, ...] = ()
     moved: dict[str, Cond] = field(
         default_factory=dict
     )  # a condition of the export -> what the runs made of it
-
-    def __post_init__(self) -> None:
-        # asked before anything is written: the exporter may still make a size a number
-        self.equal = equal_sizes(self.program, self.declaration) if self.program is not None else []
 
     # ------------------------------------------------------------------ what came out
 
@@ -105,47 +87,41 @@ class Conclusion:
                 self.moved[str(one.term.cond)] = moved.term.cond
             yield moved
 
-    def add_file(self, file: Written) -> None:
+    def compare(self) -> None:
         """Compares the guards, and the conditions of the written model, with the declaration."""
+        export, roots = self.export, self.declaration.roots
         if self.runs is not None:
-            self.graph = FileRuns(self.runs, file)
-        roots = list(self.declaration.roots)
+            self.graph = FileRuns(self.runs, export)
+        self.guards = find_guards(export, self.declaration)
         # torch.export does not promise sizes 0 and 1
-        least = [ge(r.dim, min(2, r.high or 2)) for r in self.declaration.roots.values()]
+        least = [ge(r.dim, min(2, r.high or 2)) for r in roots.values()]
         comparison = self._comparison(least)
-        contract = guard_contract(self.guards, roots, self.settings.rlimit) if self.guards else ()
+        contract = guard_contract(self.guards, list(roots), self.settings.rlimit) if self.guards else ()
         found = comparison.restrictions(contract, guarded=True)
         in_terms = {name for r in found for name in r.roots}
-        terms = [_equal(a, b) for a, b in self.equal if not eq(a, b).free <= in_terms]
+        equal = equal_sizes(export.env, self.declaration)
+        terms = [_equal(a, b) for a, b in equal if not eq(a, b).free <= in_terms]
         found += comparison.restrictions(terms, guarded=True)
         self.found = [*self._tried(found)]
-        if file.proto is not None:
-            self.add_graph(self._analyzed(file.proto, contract))
-        if file.failed is not None:
-            self.unwritten = True
-            if file.blamed is not None and file.proto is None:
-                self.rounded = rounded_sizes(file.blamed, axis_symbols(self.program, self.declaration))
-            self.extra += (unwritable(file, self.runs_text()),)
+        if export.proto is not None:
+            self.analysis = self._analyzed(export.proto, contract)
+            known = [r for r in self.found if r.tried.verdict != "tracer"]
+            rest = self._comparison([r.term.cond for r in known])
+            self.found += self._tried(rest.restrictions(graph_terms(self.analysis), guarded=False), known)
+        elif export.failed is not None and export.unwritten:
+            self.extra += (unwritable(export.failed, self.runs_text()),)
 
     def _analyzed(self, proto: onnx.ModelProto, guarded: Iterable[Term]) -> Analysis:
         """The model, analyzed for the declared sizes that the guards leave.
 
         Conditions that only the trace requires are not assumed.
         """
-        table = axis_symbols(self.program, self.declaration)
-        model = renamed(proto, table, self.declaration, input_names(self.program))
+        model = with_declared_names(proto, self.export, self.declaration)
         traced = {str(r.term.cond) for r in self.found if r.tried.verdict == "tracer"}
         needed = [self.moved.get(str(t.cond), t.cond) for t in guarded if str(t.cond) not in traced]
         declared = [c for root in self.declaration.roots.values() for c in root.conditions()]
         known = dim_names(model)
         return self.settings.analyzed(model, [c for c in (*needed, *declared) if c.free <= known])
-
-    def add_graph(self, analysis: Analysis) -> None:
-        """Adds the conditions of the graph, from its analysis."""
-        self.analysis = analysis
-        known = [r for r in self.found if r.tried.verdict != "tracer"]
-        rest = self._comparison([r.term.cond for r in known])
-        self.found += self._tried(rest.restrictions(graph_terms(analysis), guarded=False), known)
 
     # ------------------------------------------------------------------ the report
 
@@ -165,7 +141,7 @@ class Conclusion:
         if not restriction.guarded or self.runs is None:
             return False
         tried = restriction.tried
-        unknown = tried.verdict == "unknown" and (bool(tried.runs) or self.refusal is not None)
+        unknown = tried.verdict == "unknown" and (bool(tried.runs) or self.export.refusal is not None)
         return tried.verdict == "tracer" or unknown
 
     @cached_property
@@ -180,38 +156,44 @@ class Conclusion:
 
     def report(self) -> Report:
         """The report: all findings, the outcome per size, and the corrected declaration."""
-        refused = self.refusal is not None
+        refusal = self.export.refusal
         real = [r for r in self.found if not self._only_traced(r)]
-        traced = [r for r in self.found if self._only_traced(r)] if refused else []
-        advice = self._advice(real, traced)
+        if refusal is not None and not (real or self.extra):
+            real = self.found  # the call is refused for sizes at which the module runs
+        advice = self._advice(real)
         origins = Origins(self.analysis.model.graph.nodes if self.analysis is not None else ())
-        judge = Judge(self.declaration, self.guards, self.program, origins, advice, self.refusal)
-        findings = [judge.unexplained(f) if self.rounded else f for f in self.extra]
-        findings += map(judge.finding, real)
-        if not any(f.severity == "error" for f in findings):
-            findings += map(judge.ruled_out, traced)
-        failing = [judge.unexplained(f) for f in self.failing if not (real and f.verdict == "graph")]
+        judge = Judge(self.declaration, self.guards, self.export.graph, origins, advice, refusal)
+        findings = [*self.extra, *map(judge.finding, real)]
+        failing = [f for f in self.failing if not (real and f.verdict == "graph")]
+        failing = [self._located(judge.unexplained(f), origins) for f in failing]
         findings += failing
-        default = FREE
-        if self.refusal is not None and (self.program is None or not findings):
-            findings += [] if findings else [untold(self.refusal)]
-            default = UNKNOWN
+        default = UNKNOWN if refusal is not None and self.export.proto is None else FREE
+        if refusal is not None and not findings:
+            findings += [untold(refusal)]
         if self.analysis is not None:
             findings += self._of_graph(self.analysis, origins)
-        seen = {n: ("traced", _TRACED + r.term.text) for r in traced for n in r.roots}
-        seen |= {n: ("failing", _failing_text(f)) for f in failing for n, _ in f.counterexample}
+        if self.runs is not None and self.runs.by_values and not any(f.code == "SS614" for f in findings):
+            findings += [by_data(*self.runs.by_values)]
+        seen = {n: ("failing", _failing_text(f)) for f in failing for n, _ in f.counterexample}
         return Report(
             self.name,
             ranked(findings),
             self.declaration,
             outcomes(self.declaration, real, default, seen),
             advice.text,
-            own_words(self.refusal) if self.refusal is not None else "",
+            own_words(refusal) if refusal is not None else "",
             self.analysis,
-            self.program,
-            self.analysis.model.proto if self.analysis is not None else None,
+            self.export.program,
+            self.export.proto,
             tried=advice.state == "tried",
         )
+
+    def _located(self, finding: SourceFinding, origins: Origins) -> SourceFinding:
+        """A failure of the file with the line whose tensor has other sizes than the file declares, if there is one."""
+        if finding.verdict != "graph" or finding.origin or self.analysis is None:
+            return finding
+        stale = [origins.of(f.node) for f in self.analysis.findings if f.code == "SS102"]
+        return replace(finding, origin=next(filter(None, stale), finding.origin))
 
     def _of_graph(self, analysis: Analysis, origins: Origins) -> Iterator[SourceFinding]:
         """Findings of the analysis that running does not report better, including data-dependent sizes."""
@@ -225,96 +207,68 @@ class Conclusion:
             if decided and self.runs is not None and other is None:
                 other = self.runs.other_data()
             if decided and other is not None:
-                yield by_data(finding.title, origins.of(finding.node), *other)
+                yield by_data(*other, finding.title, origins.of(finding.node))
             elif decided or not finding.code.startswith(_REPORTED_BETTER):
                 yield located(finding, origins.of(finding.node))
 
     # ------------------------------------------------------------------ the declaration to paste
 
-    def _advice(self, real: Sequence[Restriction], traced: Sequence[Restriction]) -> Advice:
+    def _advice(self, real: Sequence[Restriction]) -> Advice:
         """The first corrected declaration whose export computes what the module computes; otherwise an unconfirmed one."""
         first = Correction(self.declaration, real)
         infer = self.settings.infer
-        nothing = not (real or traced or self.failing or infer)
-        if self.runs is not None and self.rounded:  # a size that divides evenly may be easier to export
-            even = Correction(self.declaration, real, limits=self.rounded)
-            if all(holds_at(c, self.runs.example) for c in self.rounded) and self._follows(even):
-                return Advice(even, "tried")
-        if self.runs is None or self.unwritten or self.program is None or nothing:
-            known = self.program is not None or self.analysis is not None
-            untried = known and (first.changed or infer) and not first.elsewhere
+        nothing = not (real or self.failing or infer)
+        if self.runs is None or self.export.unwritten or nothing:
+            untried = self.export.env is not None and (first.changed or infer) and not first.elsewhere
             return Advice(first, "untried" if untried else "")
         spoken = [r for r in real if str(r.term.cond) not in first.left_out]
         tried: set[str] = set()
-        for place, trial in enumerate(self._trials(real, spoken, traced)):
+        for trial in self._trials(real, spoken):
             # callers satisfy what the module requires; wherever it runs, the file must agree
-            needed = [r.term.cond for r in (real if place else spoken) if r.tried.verdict != "graph"]
-            allowed = partial(_all_hold, needed)
-            wanted = [dict(r.tried.sizes) for r in traced if r.tried.verdict == "tracer" and not trial.given]
+            needed = [r.term.cond for r in (real if tried else spoken) if r.tried.verdict != "graph"]
             if (trial.changed or infer) and trial.text not in tried:
-                if self._follows(trial, allowed, wanted):
-                    return Advice(trial, "tried")
-                tried.add(trial.text)
+                works = holds(trial, self.runs, self.settings.opset, partial(_all_hold, needed))
+                if works is not False:
+                    return Advice(trial, "tried" if works else "untried")
+            tried.add(trial.text)
         return Advice(first)
 
-    def _follows(
-        self, trial: Correction, allowed: Callable[[Sizes], bool] = bool, wanted: Iterable[Sizes] = ()
-    ) -> bool:
-        assert self.runs is not None
-        return holds(trial, self.runs, self.settings.opset, allowed, wanted)
-
-    def _trials(
-        self, real: Sequence[Restriction], spoken: Sequence[Restriction], traced: Sequence[Restriction]
-    ) -> Iterator[Correction]:
+    def _trials(self, real: Sequence[Restriction], spoken: Sequence[Restriction]) -> Iterator[Correction]:
         """Declarations to try, plainest first. `spoken` are the restrictions that ``dynamic_shapes`` can express."""
         assert self.runs is not None
         declaration, example = self.declaration, self.runs.example
         failed = (s for f in self.failing if f.verdict == "module" for s in f.counterexample)
-        limits = [c for name, size in failed if (c := self._end(name, size)) is not None]
+        limits = [c for name, size in failed if (c := last_bound(self.runs, name, size)) is not None]
         astray = {n: example[n] for f in self.failing if f.verdict == "graph" for n, _ in f.counterexample}
-        yield Correction(declaration, spoken, fixed=astray, limits=limits)
-        stronger = self._stronger([r for r in real if r not in spoken])
-        if stronger:
-            yield Correction(declaration, spoken, fixed=astray, limits=[*limits, *stronger])
-        meant = {n for r in real for n in r.roots}
-        left = {n for r in traced for n in r.roots}
-        if len(spoken) < len(real):
-            yield Correction(declaration, real, fixed=astray, limits=limits, named=True)
-        for opened in ((), left | meant):
-            yield Correction(declaration, real, opened=opened, fixed=astray, limits=limits)
-        fixed = {n: example[n] for n in sorted(meant)}
-        yield Correction(declaration, opened=left - meant, fixed=fixed)
+        for more in ([], self._stronger([r for r in real if r not in spoken])):
+            yield Correction(declaration, spoken, fixed=astray, limits=[*limits, *more])
+        every = {n for r in real for n in r.roots} | astray.keys()
+        given = self._stronger(real, only_kept=True)
+        for names in ({n for c in given for n in c.free} | astray.keys(), every):
+            yield Correction(declaration, fixed={n: example[n] for n in sorted(names or every)})
 
-    def _stronger(self, speechless: Sequence[Restriction]) -> list[Cond]:
-        """Equal sizes and multiples from which all these restrictions follow; empty if some follow from none."""
+    def _stronger(self, found: Sequence[Restriction], only_kept: bool = False) -> list[Cond]:
+        """Conditions on single sizes from which these restrictions follow; empty if one follows from none.
+
+        They are equal sizes, multiples, and sizes of the example, or `only_kept` sizes of the example.
+        """
         assert self.runs is not None
-        found: list[Cond] = []
+        given: list[Cond] = []
         example = self.runs.example
-        for cond in (r.term.cond for r in speechless):
+        for cond in (r.term.cond for r in found):
             dims = {n: self.declaration.roots[n].dim for n in sorted(cond.free)}
-            steps = {a.args[1].value for a in atoms_of(cond) if a.kind in ("//", "%")} - {None}
-            pairs = [(a, b) for a, b in itertools.combinations(dims, 2) if example[a] == example[b]]
-            alone = [[eq(dims[n] % d, 0)] for d in sorted(steps) for n in dims if example[n] % d == 0]
-            every = [c for (c,) in alone]
-            for given in ([], *([eq(dims[a], dims[b])] for a, b in pairs), *alone, every):
-                if self._comparison([*found, *given]).implied(cond):
-                    found += given
-                    break
-            else:
+            steps = sorted({a.args[1].value for a in atoms_of(cond) if a.kind in ("//", "%")} - {None})
+            pairs = [
+                eq(dims[a], dims[b]) for a, b in itertools.combinations(dims, 2) if example[a] == example[b]
+            ]
+            alone = [eq(dims[n] % d, 0) for d in steps for n in dims if example[n] % d == 0]
+            kept = [[eq(dim, example[n])] for n, dim in dims.items()]
+            ways = kept if only_kept else [[], *([p] for p in pairs), *([a] for a in alone), alone, *kept]
+            way = next((w for w in ways if self._comparison([*given, *w]).implied(cond)), None)
+            if way is None:
                 return []
-        return found
-
-    def _end(self, name: str, fails: int) -> Cond | None:
-        """Bound on one size, between the example and a size that fails; None if a run is undecided."""
-        assert self.runs is not None
-        runs, good, dim = self.runs, self.runs.example[name], self.declaration.roots[name].dim
-
-        def runs_at(size: int) -> bool | None:
-            state = runs.at({name: size}).state
-            return None if state == "unknown" else state == "runs"
-
-        found = bisected(runs_at, good, fails) if runs_at(fails) is False else None
-        return None if found is None else le(dim, found[0]) if fails > good else ge(dim, found[0])
+            given += [c for c in way if c not in given]
+        return given
 
 
 def _all_hold(conds: Iterable[Cond], sizes: Sizes) -> bool:
@@ -322,7 +276,7 @@ def _all_hold(conds: Iterable[Cond], sizes: Sizes) -> bool:
 
 
 def _failing_text(finding: SourceFinding) -> str:
-    who = "the exported graph does not follow" if finding.verdict == "graph" else "the module fails"
+    who = "the exported file does not follow" if finding.verdict == "graph" else "the module fails"
     return f"{who} at {sizes_text(finding.counterexample)}"
 
 

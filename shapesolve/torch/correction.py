@@ -12,11 +12,12 @@ from torch.export import Dim as TorchDim
 
 from ..expr import Cond, Dim, constant, solve_for_symbol, symbol
 from ..solve.facts.budget import MAX_AHEAD
-from .declared import Axis, Declaration, declared_axes, dim_lines, python_name, read_declaration, spec_text
-from .exporting import captured, written
+from .declared import Axis, Declaration, declared_axes, python_name, read_declaration, spec_text
+from .exporting import exported
 from .limits import COMPARED
 from .outcome import Restriction
 from .running import ModuleRuns, Sizes, example_sizes, probes, root_size
+from .traced import lost_axes
 from .verdicts import FileRuns
 
 
@@ -35,8 +36,7 @@ class _Fit:
 class Correction:
     """A corrected declaration; ``left_out`` are conditions that ``dynamic_shapes`` cannot express.
 
-    `opened` are roots left to torch.export (``AUTO``), `fixed` are roots that become the number given, and `limits` are more
-    conditions. With `named`, of a sum only the total is left to torch.export: ``total`` of ``total == past + new``.
+    `fixed` are roots that become the number given, and `limits` are more conditions.
     """
 
     def __init__(
@@ -44,10 +44,8 @@ class Correction:
         declaration: Declaration,
         restrictions: Iterable[Restriction] = (),
         *,
-        opened: Iterable[str] = (),
         fixed: Mapping[str, int] | None = None,
         limits: Iterable[Cond] = (),
-        named: bool = False,
     ) -> None:
         self.declaration, self.given = declaration, dict(fixed or {})
         self._declared = {n: _Fit(r.low, r.high, hint=r.hint) for n, r in declaration.roots.items()}
@@ -57,10 +55,10 @@ class Correction:
         for cond in (*found, *limits):
             for part in cond.args if cond.kind == "and" else (cond,):
                 if not self._apply(part):
-                    self._give_up(part, named)
-        for fit in (self.fits[name] for name in opened):
-            if fit.equals is None:
-                fit.hint, fit.step, fit.offset = "AUTO", 1, 0
+                    # torch.export infers it, and callers must obey it
+                    self.left_out.append(str(part))
+                    for name in part.free & self.fits.keys():
+                        self.fits[name].hint = "DYNAMIC"
         for name, size in (fixed or {}).items():
             self.fits[name].equals = constant(size)
 
@@ -73,8 +71,7 @@ class Correction:
     def elsewhere(self) -> bool:
         """True if a required number is not the example's. A declaration without that size means the example's."""
         equals = {n: f.equals for n, f in self.fits.items() if f.equals is not None}
-        sizes = ((a.size.subs(equals).value, a.example) for a in self.declaration.axes)
-        return any(size not in (None, example) for size, example in sizes)
+        return any(a.size.subs(equals).value not in (None, a.example) for a in self.declaration.axes)
 
     # ------------------------------------------------------------------ from conditions to fits
 
@@ -87,18 +84,6 @@ class Correction:
         if cond.kind == ">=" and len(names) == 1 and len(cond.args[0].terms) == 1:
             return self._bound(cond.args[0], names[0])
         return False
-
-    def _give_up(self, cond: Cond, named: bool) -> None:
-        """Leaves out a condition that ``dynamic_shapes`` cannot express. torch.export infers it, and callers must obey it."""
-        self.left_out.append(str(cond))
-        signs = (
-            {m[0].args[0]: factor > 0 for m, factor in cond.args[0].terms if [a.kind for a in m] == ["sym"]}
-            if cond.kind == "=="
-            else {}
-        )
-        alone = {n for n, sign in signs.items() if list(signs.values()).count(sign) == 1} if named else set()
-        for name in sorted((alone or cond.free) & self.fits.keys()):
-            self.fits[name].hint = "DYNAMIC"
 
     def _equality(self, cond: Cond) -> bool:
         order = list(self.fits)
@@ -143,10 +128,7 @@ class Correction:
     @cached_property
     def text(self) -> str:
         """Python to paste: the dims, and ``dynamic_shapes``."""
-        if self.declaration.call is not None:
-            return spec_text(self.spec)
-        free = [n for n, f in self.fits.items() if f.equals is None]
-        return "\n".join(dim_lines(dim for n in free if (dim := self._dim(n)) is not None))
+        return spec_text(self.spec)
 
     @cached_property
     def spec(self) -> Any:
@@ -255,29 +237,25 @@ class Advice:
 
 
 def holds(
-    trial: Correction,
-    runs: ModuleRuns,
-    opset: int | None,
-    allowed: Callable[[Sizes], bool],
-    wanted: Iterable[Sizes],
-) -> bool:
+    trial: Correction, runs: ModuleRuns, opset: int | None, allowed: Callable[[Sizes], bool]
+) -> bool | None:
     """Return True if the exporter accepts a declaration and the exported file behaves like the module.
 
-    It is run at sizes that the declaration promises and that are `allowed`, and at those `wanted`.
+    It is run at sizes that the declaration promises and that are `allowed`. None if it could not be compared.
     """
+    if trial.elsewhere:
+        return False
     call = replace(runs.call, spec=trial.spec)
-    program = None if trial.elsewhere else captured(call).program
-    if program is None:
+    export = exported(call, opset)
+    if export.proto is None or lost_axes(export, read_declaration(call)):
         return False
-    file = written(program, opset)
-    if file.failed is not None:
-        return False
-    graph, ran = FileRuns(runs, file), 0
-    for sizes in itertools.chain(wanted, trial.promised(runs)):
+    graph, ran, agreed = FileRuns(runs, export), 0, 0
+    for sizes in itertools.chain(trial.promised(runs), [runs.example]):
         state = runs.at(sizes).state if allowed(sizes) else "unknown"
-        if state == "fails" or (state == "runs" and graph.agrees(sizes) is False):
+        same = graph.agrees(sizes) if state == "runs" else None
+        if state == "fails" or same is False:
             return False
-        ran += state == "runs"
+        ran, agreed = ran + (state == "runs"), agreed + (same is True)
         if ran == COMPARED:
             break
-    return True
+    return True if agreed else None

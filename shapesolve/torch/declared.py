@@ -79,12 +79,24 @@ class Axis:
 
 @dataclass(frozen=True)
 class Declaration:
-    """``dynamic_shapes`` of one call, parsed: its roots, axes and structure; `keys` are the inputs."""
+    """``dynamic_shapes`` of one call, parsed: its roots, axes and structure.
+
+    `keys` are the inputs, and `assumed` are further conditions on the roots that callers satisfy.
+    """
 
     roots: Mapping[str, Root] = field(default_factory=dict)
     axes: tuple[Axis, ...] = ()
     keys: tuple[str, ...] = ()
     call: ExportCall | None = None
+    assumed: tuple[Cond, ...] = ()
+
+    @property
+    def conditions(self) -> list[Cond]:
+        """What holds for all declared sizes."""
+        return [
+            *self.assumed,
+            *(c for root in self.roots.values() for c in (*root.conditions(), ge(root.dim, 1))),
+        ]
 
     def at(self, leaf: int) -> Iterator[Axis]:
         """The declared axes of an input, by its position."""
@@ -151,8 +163,8 @@ class _Reader:
 
     def entry(self, entry: Any, path: str, index: int) -> tuple[Dim, str] | None:
         """The size and the text of one entry; None when it is static."""
-        if isinstance(entry, TorchDim):
-            return self.named(entry)
+        if isinstance(entry, (TorchDim, str)):
+            return self.named(TorchDim(entry) if isinstance(entry, str) else entry)
         hint = hint_of(entry)
         if hint in ("AUTO", "DYNAMIC"):
             root = Root(
@@ -201,7 +213,7 @@ def finite(bound: Any) -> int | None:
 
 
 def resolved(call: ExportCall) -> ExportCall:
-    """The call with ``dynamic_shapes`` in plain containers, dims for names; unchanged if they do not fit."""
+    """The call with ``dynamic_shapes`` in plain containers; unchanged if they do not fit."""
     spec = call.spec
     try:
         if hasattr(spec, "dynamic_shapes"):  # torch.export.ShapesCollection, AdditionalInputs
@@ -217,7 +229,7 @@ def _plain(spec: Any) -> Any:
     parts = pytree.tree_flatten(spec, is_leaf=lambda part: part is not spec)[0]
     if len(parts) != 1 or parts[0] is not spec:
         return (tuple if isinstance(spec, tuple) else list)(map(_plain, parts))
-    return TorchDim(spec) if isinstance(spec, str) else spec
+    return spec
 
 
 def hint_of(entry: Any) -> str:
@@ -271,32 +283,6 @@ def entries_added(
         return root.given
 
     return declared_axes(call, entry), text
-
-
-def from_dynamic_axes(
-    call: ExportCall, axes: Mapping[str, Mapping[int, str] | Sequence[int]], names: Sequence[str] = ()
-) -> tuple[dict[str, Any], list[str]]:
-    """``dynamic_shapes`` for ``dynamic_axes`` of the older exporter, and the names of no input.
-
-    One name is one size, unless the example has two sizes for it.
-    """
-    sizes: dict[str, int] = {}
-    used: set[str] = set()
-
-    def entry(leaf: int, path: str, axis: int, size: int) -> Any:
-        name = names[leaf] if leaf < len(names) else path
-        given = axes.get(name, {})
-        used.add(name)
-        known = given if isinstance(given, Mapping) else dict.fromkeys(given, "")
-        if axis not in known:
-            return None
-        text = python_name(known[axis] or f"{name}_dim{axis}")
-        if sizes.setdefault(text, size) != size:
-            text = f"{text}_{leaf}_{axis}"
-        return TorchDim(text)
-
-    spec = declared_axes(call, entry)
-    return spec, [n for n in axes if n not in used]
 
 
 # ---------------------------------------------------------------------- dynamic_shapes as text

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from ..analysis import Analysis
 from ..expr import Cond, ge
 from ..expr.plain import kind_of
-from ..solve.contract.contract import Term
+from ..expr.traverse import atoms_of
+from ..solve.contract.contract import Term, text_of
 from ..solve.engine import Engine, Verdict
 from .declared import Declaration, Root
 from .places import Verdict as Blame
@@ -72,10 +73,7 @@ class Restriction:
 
 @dataclass(frozen=True)
 class SizeOutcome:
-    """Outcome of a declared size. `state` is free, traced, failing, fixed, tied, range, restricted or unknown.
-
-    It is traced when the module runs as declared, and torch.export's trace refuses some of it.
-    """
+    """Outcome of a declared size. `state` is free, failing, fixed, tied, range, restricted or unknown."""
 
     root: Root
     declared: str
@@ -92,8 +90,7 @@ class Comparison:
 
     def __init__(self, declaration: Declaration, rlimit: int, given: Iterable[Cond] = ()) -> None:
         self.declaration, self.engine = declaration, Engine(rlimit)
-        roots = declaration.roots.values()
-        self.known = [*given, *(c for root in roots for c in (*root.conditions(), ge(root.dim, 1)))]
+        self.known = [*given, *declaration.conditions]
 
     def restrictions(self, terms: Iterable[Term], *, guarded: bool) -> list[Restriction]:
         """The terms that the declaration does not imply."""
@@ -102,11 +99,23 @@ class Comparison:
             roots = tuple(n for n in term.symbols if n in self.declaration.roots)
             if not roots or len(roots) < len(term.symbols):
                 continue
-            answer, kind = self.engine.entails(term.cond, self.known), classify(term.cond)
+            answer = self.engine.entails(term.cond, self.known)
             if not answer.proved:
+                term = self._plain(term)
+                kind = classify(term.cond)
                 beyond = kind == "range" and self._beyond(term.cond)
                 found.append(Restriction(term, kind, roots, answer, beyond, guarded))
         return found
+
+    def _plain(self, term: Term) -> Term:
+        """The term as a limit without ``max``, if it is one for the declared sizes."""
+        given = [*self.known, term.cond]
+        for x in (a.args[0] for a in atoms_of(term.cond) if a.kind == "pos"):
+            for cond in (ge(-x, 0), ge(x, 0)):
+                same = self.engine.entails(cond, given).proved
+                if same and self.engine.entails(term.cond, [*self.known, cond]).proved:
+                    return replace(term, cond=cond, text=text_of(cond))
+        return term
 
     def implied(self, cond: Cond) -> bool:
         """True if a condition holds at all declared sizes."""
@@ -163,7 +172,7 @@ def outcomes(
 
 #: state and text of an unrestricted size, and of an unknown one
 FREE = ("free", "free, as declared")
-UNKNOWN = ("unknown", "not known: torch.export gives up before")
+UNKNOWN = ("unknown", "not known, because the export fails")
 
 
 def graph_terms(analysis: Analysis) -> Sequence[Term]:

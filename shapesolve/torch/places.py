@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import linecache
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from traceback import walk_tb
@@ -21,12 +21,13 @@ import torch
 from ..causes.finding import Finding
 from ..model import Node
 from ..model.read import all_nodes
-from .internals import METADATA
-from .limits import MAX_READ
+from .internals import METADATA, NOISE
+from .limits import MAX_MESSAGE, MAX_READ
 
 _FRAME = re.compile(r'File "([^"\n]+)", line (\d+), in (\S+)(?:\n[ \t]+([^\n]*))?')
 #: folders of PyTorch and of this package, and packages that PyTorch's exporter uses, with slashes
 _OWN = tuple(f"{Path(file).parent.as_posix()}/" for file in (torch.__file__, __file__))
+_STANDARD = f"{Path(ast.__file__).parent.as_posix()}/"
 _EXPORTER = tuple(f"/site-packages/{name}/" for name in ("onnxscript", "onnx_ir", "onnx", "sympy"))
 
 
@@ -74,7 +75,8 @@ def shown_path(file: str) -> str:
 def is_foreign(file: str) -> bool:
     """True if the file belongs to PyTorch, its exporter's packages, this package or the interpreter."""
     path = file.replace("\\", "/")  # as Windows writes it
-    return path.startswith((*_OWN, "<")) or any(name in path for name in _EXPORTER)
+    standard = path.startswith(_STANDARD) and "/site-packages/" not in path
+    return standard or path.startswith((*_OWN, "<")) or any(name in path for name in _EXPORTER)
 
 
 def place_of(frame: FrameType, line: int) -> Place:
@@ -146,6 +148,34 @@ class Origins:
         while label not in self._nodes and "/" in label:
             label = label.partition("/")[2]
         return origin_of(self._nodes[label]) if label in self._nodes else NOWHERE
+
+
+# ---------------------------------------------------------------------- errors
+
+_BLANK = re.compile(r"\n{3,}")
+#: colours, and addresses of objects, which differ from run to run
+_VARIES = re.compile(r"\x1b\[[0-9;]*m| at 0x[0-9a-f]+")
+
+
+def own_words(error: BaseException) -> str:
+    """The exporter's message without its standing advice on logging."""
+    text = _BLANK.sub("\n\n", NOISE.sub("", _VARIES.sub("", str(error)))).strip()
+    return text[:MAX_MESSAGE] or type(error).__name__
+
+
+def first_line(words: str) -> str:
+    """The first line of a message."""
+    return words.split("\n", 1)[0].strip()
+
+
+def chain(error: BaseException) -> Iterator[BaseException]:
+    """An error and its causes, outermost first."""
+    seen: set[int] = set()
+    current: BaseException | None = error
+    while current is not None and id(current) not in seen:
+        seen.add(id(current))
+        yield current
+        current = current.__cause__ or current.__context__
 
 
 # ---------------------------------------------------------------------- findings

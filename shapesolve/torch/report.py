@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import torch
-
 from ..analysis import Analysis
 from ..lines import Printed, json_text, line, plain
 from ..report.gate import SEVERITIES
@@ -16,8 +14,6 @@ from ..report.json import report_data as analysis_data
 from ..report.sarif import github_text, sarif_text
 from ..report.text import counted, finding_lines
 from .declared import Declaration
-from .exporting import quiet
-from .internals import missing_lines
 from .limits import MAX_SHOWN
 from .outcome import SizeOutcome
 from .places import SourceFinding, shown_path
@@ -77,11 +73,6 @@ class Report:
         counts: dict[str, int] = {s: sum(f.severity == s for f in self.findings) for s in SEVERITIES}
         worst = next((s for s, n in counts.items() if n), "good")
         yield line(("dim", "findings".ljust(10)), (worst, counted(counts) or "none"))
-        with quiet():
-            missing = missing_lines()
-        if missing:
-            text = f"torch {torch.__version__} does not provide {', '.join(missing)}"
-            yield line(("dim", "lines".ljust(10)), ("warning", text))
         shown: set[str] = set()
         for finding in self.findings:
             yield ()
@@ -91,8 +82,7 @@ class Report:
         if self.analysis is None:
             return "not exported"
         count = len(self.analysis.model.graph.nodes)
-        refused = "torch.export refused the declaration; exported with sizes left free"
-        return f"{refused if self.refusal else 'exported'} · {count:,} node{'s' if count != 1 else ''}"
+        return f"exported · {count:,} node{'s' if count != 1 else ''}"
 
     def __str__(self) -> str:
         return plain(self.lines())

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import torch
 
-from ..expr import Cond, Dim, ge
+from ..expr import Cond, Dim
 from ..runs import difference
 from ..solve.sizes import SizeFinder
 from .declared import Declaration, ExportCall, combined
@@ -32,8 +32,7 @@ from .limits import (
     TOGETHER,
     USUAL,
 )
-from .places import NOWHERE, SourceOrigin, module_names, origin_of_error
-from .refusal import own_words
+from .places import NOWHERE, SourceOrigin, module_names, origin_of_error, own_words
 
 #: a way to fill the inputs -> its text
 _FILLS: dict[str, str] = {
@@ -41,6 +40,7 @@ _FILLS: dict[str, str] = {
     "drawn": "values drawn from the example's",
     "fitted": "integers that follow the sizes",
     "ones": "integers of 1",
+    "zeros": "integers of 0",
 }
 
 State = Literal["runs", "fails", "unknown"]
@@ -123,6 +123,8 @@ class ModuleRuns:
         self.example = example_sizes(declaration)
         self._known: dict[SizeItems, Ran] = {}
         self._varied = 0  # runs with other data
+        self.by_values: tuple[tuple[str, Ran], tuple[str, Ran]] | None = None
+        """A failure with the example's own values at sizes at which the module runs with other values."""
         self._made, self._calls = 0, 0  # elements and operators of all runs so far
 
     @property
@@ -143,6 +145,10 @@ class ModuleRuns:
                 return Ran(key, "unknown")
             self._known[key] = self._try_all(dict(key))
         return self._known[key]
+
+    def runs_at(self, sizes: Sizes) -> bool | None:
+        """True if it runs at these sizes, and None if unknown."""
+        return {"runs": True, "fails": False}.get(self.at(sizes).state)
 
     def other_data(self) -> tuple[tuple[str, Ran], tuple[str, Ran]] | None:
         """Data with which the module fails, and data with which it runs, both at the same declared sizes.
@@ -184,6 +190,8 @@ class ModuleRuns:
             with own_errors_raised():
                 ran = self._run(sizes, fill)
             if ran.state != "fails":
+                if ran.state == "runs" and len(failed) > 1 and self.by_values is None:
+                    self.by_values = (_FILLS["tiled"], failed[0]), (_FILLS[fill], ran)
                 return ran
             failed.append(ran)
         places = [r.origin.place for r in failed]  # values that do not fit may fail before the sizes do
@@ -339,9 +347,7 @@ def same(a: Any, b: Any) -> bool:
 
 def finder(declaration: Declaration, conds: Iterable[Cond] = ()) -> SizeFinder:
     """Finder of declared sizes that satisfy these conditions too."""
-    roots = declaration.roots.values()
-    declared = [c for root in roots for c in (*root.conditions(), ge(root.dim, 1))]
-    return SizeFinder([*declared, *conds], names=declaration.roots, floor=1)
+    return SizeFinder([*declaration.conditions, *conds], names=declaration.roots, floor=1)
 
 
 def probes(

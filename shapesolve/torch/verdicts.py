@@ -3,37 +3,39 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from importlib.util import find_spec
 from typing import Any
 
+import onnx
 import torch
+from torch.export.graph_signature import ConstantArgument
 
-from ..expr import Cond, Dim, all_of, ge
-from ..expr.sizes import sizes_text
+from ..expr import Cond, all_of, ge, le
 from ..runs import Session
 from ..solve.contract.contract import text_of
-from .exporting import Written
-from .limits import COMPARED, MAX_BYTES, MAX_PROBES, MAX_SHOWN, MAX_TRIED
+from ..solve.sizes import SizeFinder
+from .exporting import Exported
+from .limits import MAX_BYTES, MAX_TRIED
 from .outcome import Confirmed, Restriction, holds_at
-from .places import SourceFinding, SourceOrigin, Verdict
-from .programs import input_names
-from .refusal import first_line
+from .places import Verdict, first_line
 from .running import ModuleRuns, Ran, SizeItems, Sizes, finder, probes, same
 
-# ---------------------------------------------------------------------- the exported graph
+# ---------------------------------------------------------------------- the exported file
 
 
 class FileRuns:
-    """A written model in onnxruntime, compared with the module.
+    """The file in onnxruntime, as users run it, compared with the module.
 
     A file that differs at the example cannot be compared at other sizes.
     """
 
-    def __init__(self, runs: ModuleRuns, file: Written) -> None:
-        self.runs, self.file = runs, file
+    def __init__(self, runs: ModuleRuns, export: Exported) -> None:
+        self.runs, self.export = runs, export
+        self.failures: dict[SizeItems, str] = {}
+        """Sizes at which it does not run -> onnxruntime's words."""
 
     def agrees(self, sizes: Sizes) -> bool | None:
         """True if the file gives the module's outputs at these sizes. None if unknown."""
@@ -46,11 +48,11 @@ class FileRuns:
     @cached_property
     def _session(self) -> Session | None:
         """Session of onnxruntime for the file. None without a file or onnxruntime, or if it refuses the file."""
-        proto = self.file.proto
+        proto = self.export.proto
         if proto is None or find_spec("onnxruntime") is None or proto.ByteSize() > MAX_BYTES:
             return None
         try:
-            return Session(proto)
+            return Session(proto, optimized=True)
         except RuntimeError:
             return None
 
@@ -58,15 +60,31 @@ class FileRuns:
         """True if the file gives the outputs of this run, False also if it fails. None if the run has no outputs."""
         if ran.state != "runs" or ran.outputs is None or self._session is None:
             return None
-        by_name = dict(zip(input_names(self.file.program), self.runs.in_order(ran.leaves)))
-        given = {name: by_name[name].contiguous() for name in self._session.inputs}
+        signature = self.export.program.graph_signature
+        given = _in_file(signature.input_specs, self.runs.in_order(ran.leaves))
+        wanted = _in_file(signature.output_specs, ran.outputs)
         try:
-            arrays = {name: value.numpy() for name, value in given.items()}
-            found = [torch.as_tensor(value) for value in self._session.run(arrays)]
-        except Exception:  # it does not run, or numpy lacks an element type
+            feeds = [torch.as_tensor(value).contiguous().numpy() for value in given]
+            arrays = self._session.run(dict(zip(self._session.inputs, feeds, strict=True)))
+            found = [torch.as_tensor(array) for array in arrays]
+        except Exception as error:  # it does not run, or numpy lacks an element type
+            self.failures[ran.sizes] = first_line(str(error))
             return False
-        wanted = [o for o in ran.outputs if isinstance(o, torch.Tensor)]
-        return len(found) == len(wanted) and all(map(same, wanted, found))
+        return len(found) == len(wanted) and all(map(same, map(torch.as_tensor, wanted), found))
+
+    def agrees_when_bare(self, ran: Ran) -> bool:
+        """True if the file without the sizes that it declares inside gives the outputs of this run."""
+        bare = onnx.ModelProto()
+        if self.export.proto is not None:
+            bare.CopyFrom(self.export.proto)
+        bare.graph.ClearField("value_info")
+        return FileRuns(self.runs, replace(self.export, proto=bare))._same(ran) is True
+
+
+def _in_file(specs: Sequence[Any], values: Sequence[Any]) -> list[Any]:
+    """The inputs or outputs of the module that its file has; it leaves out None and numbers."""
+    own = [spec for spec in specs if spec.kind.name in ("USER_INPUT", "USER_OUTPUT")]
+    return [v for spec, v in zip(own, values) if not isinstance(spec.arg, ConstantArgument)]
 
 
 # ---------------------------------------------------------------------- a condition
@@ -106,14 +124,15 @@ def run_on_both_sides(
 ) -> Restriction:
     """The restriction with each limit moved to the last size that runs, if that and the next size can be run.
 
-    A guard of the tracer may be narrower than the module: ``time < 50`` for a buffer of 50 rows.
+    A guard of the tracer may be narrower than the module: ``time < 50`` for a buffer of 50 rows. Sizes tied to the limited
+    one by the `others` move along.
     """
     cond, tried = restriction.term.cond, restriction.tried
     if tried.verdict not in ("module", "graph"):
         return restriction
-    limits = _Edges(runs, graph if tried.verdict == "graph" else None, others, [*tried.runs, tried.sizes])
+    file, ties = graph if tried.verdict == "graph" else None, finder(runs.declaration, others)
     parts = cond.args if cond.kind == "and" else (cond,)
-    ends = [limits.of(part) if part.kind == ">=" else (part, dict(tried.sizes)) for part in parts]
+    ends = [_limit(c, runs, file, ties, tried) if c.kind == ">=" else (c, dict(tried.sizes)) for c in parts]
     moved = all_of(end[0] for end in ends if end and end[1])
     every = [runs.at(end[1]) for end in ends if end and end[1]]
     outside = [ran for ran in (*every, runs.at(dict(tried.sizes))) if not holds_at(moved, dict(ran.sizes))]
@@ -128,78 +147,62 @@ def run_on_both_sides(
     )
 
 
-class _Edges:
-    """Finds the last size that runs and the next one, which fails. Sizes tied to it by the `others` move along."""
+def _limit(
+    cond: Cond, runs: ModuleRuns, file: FileRuns | None, ties: SizeFinder, tried: Confirmed
+) -> tuple[Cond, Sizes] | None:
+    """A bound at the last size that runs, and the sizes just beyond it, which are empty if none is declared.
 
-    def __init__(
-        self, runs: ModuleRuns, file: FileRuns | None, others: Sequence[Cond], seen: Sequence[SizeItems]
-    ) -> None:
-        self.runs, self.file, self.seen = runs, file, seen
-        self.sizes = finder(runs.declaration, others)
+    None if a size could not be run.
+    """
 
-    def of(self, cond: Cond) -> tuple[Cond, Sizes] | None:
-        """Return the bound at the last size that runs, and the sizes just beyond it, which are empty if none is declared.
+    def slack(name: str, size: int) -> int:
+        return cond.args[0].evaluate({**runs.example, name: size}) or 0
 
-        None if a size could not be run.
-        """
-        slack = cond.args[0]
-        for name in sorted(cond.free):
-            size, root = self.runs.example[name], self.runs.declaration.roots[name]
-            here = self._slack(slack, name, size)
-            step = self._slack(slack, name, size + 1) - here
-            if not step or self._slack(slack, name, size + 2) - here != 2 * step or here < 0:
-                continue
-            way = 1 if step < 0 else -1
-            last = size + way * (here // abs(step))
-            beyond = [v for s in self.seen for n, v in s if n == name and (v - last) * way > 0]
-            end = (root.low or 1) if way < 0 else root.high or max([*beyond, last + 1])
-            found = _edge(partial(self._runs_at, slack, name), size, last, way, end)
-            if found is not None:
-                good, bad = found
-                moved = cond if good == last else ge(slack, self._slack(slack, name, good))
-                return moved, {} if bad is None else self.sizes.completed(
-                    {name: bad}, self.runs.example
-                ) or {}
-        return None
-
-    def _slack(self, slack: Dim, name: str, size: int) -> int:
-        return slack.evaluate({**self.runs.example, name: size}) or 0
-
-    def _runs_at(self, slack: Dim, name: str, size: int) -> bool | None:
-        """True if the module runs, and the file, if there is one, agrees. None if unknown."""
-        sizes = self.sizes.completed({name: size}, self.runs.example)
-        if sizes is None or slack.evaluate(sizes) != self._slack(slack, name, size):
+    def runs_at(name: str, size: int) -> bool | None:
+        sizes = ties.completed({name: size}, runs.example)
+        if sizes is None or cond.args[0].evaluate(sizes) != slack(name, size):
             return None
-        state = self.runs.at(sizes).state
-        if state == "runs" and self.file is not None:
-            return self.file.agrees(sizes)
-        return None if state == "unknown" else state == "runs"
+        state = runs.runs_at(sizes)
+        return file.agrees(sizes) if state and file is not None else state
+
+    for name in sorted(cond.free):
+        size, root = runs.example[name], runs.declaration.roots[name]
+        here = slack(name, size)
+        step = slack(name, size + 1) - here
+        if not step or slack(name, size + 2) - here != 2 * step or here < 0:
+            continue
+        way = 1 if step < 0 else -1
+        last = size + way * (here // abs(step))
+        beyond = [v for s in (*tried.runs, tried.sizes) for n, v in s if n == name and (v - last) * way > 0]
+        end = (root.low or 1) if way < 0 else root.high or max([*beyond, last + 1])
+        found = edge(partial(runs_at, name), size, [last, last + way, end], way)
+        if found is not None:
+            good, bad = found
+            moved = cond if good == last else ge(cond.args[0], slack(name, good))
+            sizes = None if bad is None else ties.completed({name: bad}, runs.example)
+            return moved, sizes or {}
+    return None
 
 
-def _edge(
-    runs_at: Callable[[int], bool | None], size: int, last: int, way: int, end: int
+def edge(
+    runs_at: Callable[[int], bool | None], good: int, stops: Iterable[int], way: int = 1
 ) -> tuple[int, int | None] | None:
-    """The last size that runs and the next one (None beyond the `end`), starting from the `last` that is said to run."""
-    state = runs_at(last)
-    if state is None:
-        return None
-    good, bad = (last, end) if state else (size, last)
-    if state:
-        if (end - last) * way <= 0:
-            return last, None
-        after = runs_at(last + way)
-        if after is False:
-            return last, last + way
-        if after is None or (ended := runs_at(end)) is None:
+    """The last size that runs, and the next one, which fails; None instead of it if all `stops` run.
+
+    `good` runs, and the stops are sizes farther and farther away from it. None if a size could not be run.
+    """
+    bad: int | None = None
+    for stop in stops:
+        if (stop - good) * way <= 0:
+            continue
+        state = runs_at(stop)
+        if state is None:
             return None
-        if ended:
-            return end, None
-    return bisected(runs_at, good, bad)
-
-
-def bisected(runs_at: Callable[[int], bool | None], good: int, bad: int) -> tuple[int, int] | None:
-    """Neighboring sizes between one that runs and one that fails: the first runs, and the second fails."""
-    while abs(bad - good) > 1:
+        if not state:
+            bad = stop
+            break
+        good = stop
+    while bad is not None and abs(bad - good) > 1:
         middle = (good + bad) // 2
         state = runs_at(middle)
         if state is None:
@@ -208,61 +211,10 @@ def bisected(runs_at: Callable[[int], bool | None], good: int, bad: int) -> tupl
     return good, bad
 
 
-# ---------------------------------------------------------------------- the declared sizes
-
-
-def probed(runs: ModuleRuns, graph: FileRuns | None, conds: Sequence[Cond]) -> list[SourceFinding]:
-    """Findings for declared sizes that satisfy the conditions, at which the module fails or the graph differs."""
-    tried = itertools.islice(probes(runs.declaration, runs.example, conds), MAX_PROBES)
-    found = [runs.at(sizes) for sizes in tried]
-    failed, ran = ([r for r in found if r.state == state] for state in ("fails", "runs"))
-    lines = dict.fromkeys(r.origin.place for r in failed)
-    findings = [_failing(runs, [r for r in failed if r.origin.place == line], ran) for line in lines]
-    if not findings and graph is not None:
-        differing = (r for r in ran[:COMPARED] if graph.agrees(dict(r.sizes)) is False)
-        findings += [_differing(runs, r) for r in itertools.islice(differing, 1)]
-    return findings
-
-
-def _failing(runs: ModuleRuns, failed: Sequence[Ran], ran: Sequence[Ran]) -> SourceFinding:
-    first, *also = sorted(failed, key=lambda r: len(runs.changed(r)))
-    sizes = runs.changed(first)
-    names = {n for n, _ in sizes}
-    like = [c for c in map(runs.changed, ran) if {n for n, _ in c} <= names][:MAX_SHOWN]
-    notes = [f"the module fails at {sizes_text(sizes)}: {first_line(first.words)}"]
-    notes += [f"it fails at {sizes_text(runs.changed(r))} too" for r in also[: MAX_SHOWN - 1]]
-    notes += [f"it runs at {'; '.join(map(sizes_text, like))}"] if like else []
-    title = f"the module fails at {sizes_text(sizes)}, which is declared"
-    return _found(runs, sizes, title, notes, origin=first.origin, verdict="module")
-
-
-def _differing(runs: ModuleRuns, ran: Ran) -> SourceFinding:
-    sizes = runs.changed(ran)
-    title = f"the exported graph does not compute what the module computes at {sizes_text(sizes)}"
-    why = "a size or a value became a number while the module was exported"
-    notes = [f"tried: both were run there on the same data; {why}"]
-    return _found(runs, sizes, title, notes, verdict="graph")
-
-
-def _found(
-    runs: ModuleRuns, sizes: SizeItems, title: str, notes: Sequence[str], **more: Any
-) -> SourceFinding:
-    declared = [runs.declaration.quote(n) for n, _ in sizes]
-    notes = [*(f"declared: {d}" for d in declared), *notes]
-    text = "; ".join(declared)
-    return SourceFinding("SS609", title, notes=tuple(notes), declared=text, counterexample=sizes, **more)
-
-
-def by_data(
-    needed: str, origin: SourceOrigin, fails: tuple[str, Ran], runs: tuple[str, Ran]
-) -> SourceFinding:
-    """Return the finding of a data-dependent size: the module fails with some data, and runs with other data."""
-    (bad, failed), (good, _) = fails, runs
-    sizes = sizes_text(failed.sizes)
-    notes = (
-        f"at {sizes} it fails with {bad}: {first_line(failed.words)}",
-        f"at {sizes} it runs with {good}",
-        f"the exported graph: {needed}",
-    )
-    title = "whether the module runs at declared sizes depends on the data"
-    return SourceFinding("SS614", title, notes=notes, origin=failed.origin or origin, verdict="module")
+def last_bound(runs: ModuleRuns, name: str, fails: int) -> Cond | None:
+    """Bound on one size, between the example and a size that fails; None if a run is undecided."""
+    dim, size = runs.declaration.roots[name].dim, runs.example[name]
+    found = edge(lambda n: runs.runs_at({name: n}), size, [fails], 1 if fails > size else -1)
+    if found is None or found[1] is None:
+        return None
+    return le(dim, found[0]) if fails > size else ge(dim, found[0])

@@ -54,6 +54,20 @@ def test_a_size_of_the_example_that_was_left_is_told_and_written_anew() -> None:
     assert [f.code for f in ss.analyze(kept).diagnostics] == ["SS102", "SS403"]
 
 
+def test_a_run_with_the_runtimes_default_options_is_part_of_verify() -> None:
+    model = parsed(
+        "g (float[3, t, 8] x) => (float[3, t, 4] y) <float[3, 6, 8] a> { a = Relu(x) m = MatMul(a, w) y = Add(m, b) }",
+        18,
+        w=np.ones((8, 4), np.float32),
+        b=np.ones(4, np.float32),
+    )
+    a = ss.analyze(model)
+    assert [f.code for f in a.diagnostics] == ["SS102"]
+    assert a.verify({"x": np.ones((3, 6, 8), np.float32)})
+    with pytest.raises(RuntimeError, match="runs without onnxruntime's optimizations"):
+        a.verify({"x": np.ones((3, 9, 8), np.float32)})
+
+
 def test_onnx_ir_gets_the_inferred_size() -> None:
     (value,) = infer_symbolic_shapes(ir.from_proto(STALE)).graph.outputs
     assert value.shape is not None

@@ -4,6 +4,7 @@ import sys
 import threading
 
 import pytest
+import sympy
 from torch_needed import need
 
 need("torch", "onnxscript", "onnxruntime")
@@ -15,7 +16,7 @@ from torch.onnx import _flags
 
 import shapesolve.torch
 from shapesolve.torch.exporting import quiet
-from shapesolve.torch.internals import hooked, missing_lines
+from shapesolve.torch.internals import hooked
 
 
 class Buffer(torch.nn.Module):
@@ -78,19 +79,15 @@ def test_hooks_and_silence_are_of_one_thread(capsys: pytest.CaptureFixture[str])
     seen: list[object] = []
 
     def look() -> None:
-        seen.extend((sys.stdout, ShapeEnv._get_sloc, _flags.PREFER_DEFERRED_RUNTIME_ASSERTS_OVER_GUARDS))
-        ShapeEnv()._get_sloc()
+        seen.extend((sys.stdout, ShapeEnv._log_guard, _flags.PREFER_DEFERRED_RUNTIME_ASSERTS_OVER_GUARDS))
+        ShapeEnv()._log_guard("eval", sympy.true, False)
 
-    before = (sys.stdout, ShapeEnv._get_sloc, _flags.PREFER_DEFERRED_RUNTIME_ASSERTS_OVER_GUARDS)
+    before = (sys.stdout, ShapeEnv._log_guard, _flags.PREFER_DEFERRED_RUNTIME_ASSERTS_OVER_GUARDS)
     called: list[object] = []
     start, thread = threading.Event(), threading.Thread(target=lambda: (start.wait(), look()))
     thread.start()
-    with quiet(), hooked(_get_sloc=lambda make, *args, **kwargs: called.append(make)):
+    with quiet(), hooked(guard=lambda log, *args, **kwargs: called.append(log)):
         start.set()
         thread.join()
     assert tuple(seen) == before
     assert not called
-
-
-def test_no_line_information_is_missing() -> None:
-    assert not missing_lines()

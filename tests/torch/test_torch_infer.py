@@ -13,7 +13,7 @@ import torch
 from torch import nn
 from torch.export import AdditionalInputs, Dim
 from torch_correct import ViewFromShape
-from torch_mistakes import LengthsMustAgree
+from torch_mistakes import ChunkInThree, LengthsMustAgree
 
 from benchmarks.modules.__main__ import pasted
 from shapesolve.torch import check
@@ -99,33 +99,20 @@ def test_inputs_in_containers_and_none_are_declared_as_torch_takes_them() -> Non
     assert not check(Grows(), args, {"scale": None}, found).findings
 
 
-@pytest.mark.parametrize("axes", [{0: "batch", 1: "seq"}, [0, 1]])
-def test_dynamic_axes_of_the_older_exporter(axes: dict[int, str] | list[int]) -> None:
-    report = check(
-        ViewFromShape(),
-        (torch.zeros(2, 6, 8),),
-        dynamic_axes={"ids": axes, "out": {0: "batch"}},
-        input_names=["ids"],
-    )
-    (finding,) = report.findings
-    assert (finding.code, finding.severity) == ("SS613", "info")
-    assert any("`out` is not an input" in note for note in finding.notes)
-    found = pasted(finding.help.partition("\n")[2])
-    assert found["x"].keys() == {0, 1}
-    assert {s.state for s in report.sizes} == {"free"}
-
-
-def test_one_name_is_one_size_unless_the_example_has_two() -> None:
-    axes = {"x": {0: "n", 1: "t"}, "y": {0: "n", 1: "t"}}
-    same = check(LengthsMustAgree(), (torch.zeros(2, 5, 8), torch.zeros(2, 5, 8)), dynamic_axes=axes)
-    assert [f.code for f in same.findings] == ["SS613"], str(same)
+def test_the_older_exporters_arguments_say_what_to_pass() -> None:
+    x = torch.zeros(2, 6, 8)
+    with pytest.raises(TypeError, match="pass dynamic_shapes"):
+        check(ViewFromShape(), (x,), dynamic_axes={"x": {0: "batch"}})
+    report = check(ViewFromShape(), (x,), dynamic_shapes={"x": {0: "batch", 1: "seq"}})
+    assert not report.findings, str(report)
+    assert [s.root.name for s in report.sizes] == ["batch", "seq"]
 
 
 @pytest.mark.parametrize(
     "place",
     [
         "declared._Reader.read",
-        "exporting.Watch._look",
+        "exporting._Trace.look",
         "running._elements",
         "running._filled",
         "verdicts.same",
@@ -138,8 +125,9 @@ def test_an_error_of_this_package_is_not_reported_as_the_exporters(
         raise KeyError("of our own")
 
     monkeypatch.setattr(f"shapesolve.torch.{place}", broken)
+    x = torch.zeros(2, 12, 8)
     with pytest.raises(KeyError, match="of our own"):
-        check(ViewFromShape(), (torch.zeros(2, 5, 8),), dynamic_shapes={"x": {1: Dim("t")}})
+        check(ChunkInThree(), (x,), dynamic_shapes={"x": {0: Dim("batch"), 1: Dim("seq")}})
 
 
 def test_sizes_left_to_torch_export_that_come_out_equal_are_no_error() -> None:

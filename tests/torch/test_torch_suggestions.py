@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -124,27 +123,3 @@ def test_what_the_users_exporter_writes_is_not_called_refused() -> None:
     for shape in ((1, 1), (2, 2), (5, 17), (64, 128)):
         x = torch.randint(0, 9, shape)
         assert np.array_equal(session.run(None, {"ids": x.numpy()})[0], ShiftsRight()(x).numpy())
-
-
-def test_exports_of_other_threads_are_refused_as_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    from torch.export import dynamic_shapes
-    from torch.onnx._internal.exporter import _capture_strategies as strategies
-
-    from shapesolve.torch.declared import ExportCall
-    from shapesolve.torch.exporting import captured
-
-    refine = dynamic_shapes.refine_dynamic_shapes_from_suggested_fixes
-    found = []
-
-    class Elsewhere(strategies.TorchExportNonStrictStrategy):
-        def _capture(self, *given: Any) -> Any:
-            refined = dynamic_shapes.refine_dynamic_shapes_from_suggested_fixes
-            with ThreadPoolExecutor(1) as pool:
-                found.append(pool.submit(refined, "no", {"x": {0: Dim("n")}}).exception())
-            return super()._capture(*given)
-
-    monkeypatch.setattr(strategies, "CAPTURE_STRATEGIES", (Elsewhere,))
-    call = ExportCall(Windows(), (torch.randn(2, 16, 16, 8),), {}, {"x": {1: Dim("h", min=4)}})
-    assert captured(call, free=True).refusal
-    assert "Suggested fixes not found" in str(found[0])
-    assert dynamic_shapes.refine_dynamic_shapes_from_suggested_fixes is refine

@@ -81,7 +81,7 @@ class Truncated(nn.Module):
 def test_an_example_at_the_end_of_a_range_gets_a_declaration_that_was_tried() -> None:
     shapes = {"x": {0: Dim("n", min=1, max=8), 1: Dim("t", min=16, max=64)}}
     (finding,) = check(Truncated(), (torch.zeros(2, 16, 4),), dynamic_shapes=shapes).findings
-    assert (finding.code, finding.verdict) == ("SS610", "tracer")
+    assert (finding.code, finding.verdict) == ("SS601", "graph")
     assert check(
         Truncated(), (torch.zeros(2, 16, 4),), dynamic_shapes=pasted(finding.help.partition("\n")[2])
     ).ok
@@ -139,3 +139,24 @@ def test_an_earlier_export_of_a_recurrent_layer_fixes_no_size() -> None:
     report = check(State(), args, dynamic_shapes={"x": {0: batch}, "h": None, "c": None})
     assert [f.code for f in report.errors] == ["SS601"], str(report)
     assert "'h': {1: batch}, 'c': {1: batch}" in report.corrected
+
+
+class ReadsLines(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.pool = nn.Sequential(nn.MaxPool2d(2), nn.MaxPool2d(2))
+        self.rnn = nn.LSTM(4, 4, num_layers=2, bidirectional=True)
+
+    def forward(self, x):
+        y = self.pool(x).permute(3, 0, 1, 2).flatten(2)
+        return self.rnn(y)[0]
+
+
+def test_a_layer_that_becomes_a_loop_ends_the_export() -> None:
+    shapes = {"x": {0: Dim("batch", min=1, max=8), 3: Dim("width", min=8, max=400)}}
+    (finding,) = check(ReadsLines(), (torch.randn(2, 1, 16, 160),), dynamic_shapes=shapes).findings
+    assert (finding.code, finding.verdict) == ("SS608", "export")
+    assert "nn.LSTM became a loop" in finding.title
+    assert finding.place is not None
+    assert "self.rnn(y)" in finding.place.code
+    assert '2 * Dim("_width")' in finding.help
