@@ -17,7 +17,7 @@ from ..solve.facts.constraint import Constraint
 from ..solve.facts.constraint import Origin as Rule
 from ..solve.facts.facts import Facts
 from ..solve.facts.log import ConstraintSet
-from ..solve.simplify.domain import defined_where
+from ..solve.known import defined_where
 from .declared import Axis, Declaration
 from .exporting import Exported
 from .internals import input_shapes, is_number, symbols_of
