@@ -150,3 +150,28 @@ def test_models_are_run_and_compared_in_one_place() -> None:
     words = re.compile(r"\b(InferenceSession|allclose|isclose)\(")
     found = {str(f.relative_to(PACKAGE)) for f in FILES if words.search(f.read_text("utf-8"))}
     assert found == {"runs.py"}
+
+
+#: files outside solve that make an engine, rather than ask what a lowered model has
+ENGINES = [
+    "answers/solved",
+    "answers/violation",
+    "causes/conflict",
+    "constraints/audit",
+    "constraints/cores",
+    "deploy/inputs/deciding",
+    "deploy/profiles/boxes",
+    "deploy/profiles/profiles",
+    "testing",
+    "torch/outcome",
+]
+#: lines outside solve that ask the engine itself whether conditions contradict each other
+ASKS = 24
+
+
+def test_the_engine_is_asked_in_solve_and_few_other_places() -> None:
+    outside = {f.relative_to(PACKAGE).with_suffix("").as_posix(): f.read_text("utf-8") for f in FILES}
+    outside = {name: text for name, text in outside.items() if not name.startswith("solve/")}
+    assert sorted(name for name, text in outside.items() if re.search(r"\bEngine\(", text)) == ENGINES
+    asks = re.compile(r"\bsatisfiable\(|\.unsat\b")
+    assert sum(bool(asks.search(line)) for text in outside.values() for line in text.splitlines()) == ASKS

@@ -24,13 +24,15 @@ class Known:
     where it does.
     """
 
-    def __init__(self, conds: Iterable[Cond] = (), engine: Engine | None = None) -> None:
+    def __init__(
+        self, conds: Iterable[Cond] = (), engine: Engine | None = None, plainly: Plainly | None = None
+    ) -> None:
         self.engine = engine or Engine()
         self._position: dict[Cond, int] = {}
         self._links: dict[str, dict[Cond, None]] = {}
         self._added = 0
         self._plain: dict[Cond, Cond] = {}
-        self._plainly = Plainly()
+        self._plainly = plainly or Plainly()
         self._facts: Facts | None = Facts()  # facts of all conditions; None after a removal
         self._facts_left = budget.MAX_CHEAP_WORK
         self.is_empty = False
@@ -40,7 +42,7 @@ class Known:
 
     def with_(self, more: Iterable[Cond]) -> Known:
         """These conditions and some more."""
-        return Known((*self._position, *more), self.engine)
+        return Known((*self._position, *more), self.engine, self._plainly)
 
     # ------------------------------------------------------------------ questions
 
@@ -67,13 +69,9 @@ class Known:
             return False
         return all(map(self._proved, (goal, *(c for c in defined_where(goal) if c is not goal))))
 
-    def refuted(self, goal: Cond) -> bool:
-        """True if `goal` is proved to fail wherever the conditions hold."""
-        return self.follows(~goal)
-
     def _proved(self, cond: Cond) -> bool:
-        plain = self._plainer(cond)
-        given = [self._plainer(_ground(c)) for c in reached(cond.free, self._links)]
+        plain = self.plain(cond)
+        given = [self.plain(ground(c)) for c in reached(cond.free, self._links)]
         verdict = self.engine.entails(plain, given, cheap=True)
         if verdict.proved or verdict.refuted or self._facts_left <= 0:
             return verdict.proved
@@ -129,19 +127,20 @@ class Known:
             self.is_empty = True
 
     def _introduced(self, facts: Facts, cond: Cond) -> Cond:
-        plain = self._plainer(cond)
+        plain = self.plain(cond)
         for name in sorted(plain.free):
             facts.introduce(name)
         return plain
 
-    def _plainer(self, cond: Cond) -> Cond:
+    def plain(self, cond: Cond) -> Cond:
+        """The condition with broadcasts replaced by choices."""
         found = self._plain.get(cond)
         if found is None:
             found = self._plain[cond] = self._plainly.cond(cond)
         return found
 
 
-def _ground(cond: Cond) -> Cond:
+def ground(cond: Cond) -> Cond:
     """What a condition says at all sizes: itself, or that it has no value."""
     return cond if has_value(cond) else any_of((cond, *(~d for d in defined_where(cond))))
 

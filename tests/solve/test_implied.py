@@ -4,11 +4,13 @@ from itertools import product
 from random import Random
 
 import shapesolve
-from shapesolve.expr import Dim, ge, parse_cond
+from shapesolve.expr import Dim, broadcast, eq, ge, parse_cond
 from shapesolve.solve.engine import Engine
+from shapesolve.solve.facts.budget import MAX_CASES
 from shapesolve.solve.facts.facts import Facts
 from shapesolve.solve.known import Known
 from shapesolve.solve.search import learned
+from shapesolve.solve.simplify.domain import Domain
 from tests.test_tail import chain
 
 _TEXTS = [
@@ -67,3 +69,11 @@ def test_facts_of_single_symbols_are_learned_before_what_waits_for_them(monkeypa
     facts = learned([*conds, *(ge(s, 1) for s in sizes)])
     assert all(facts.bounds(s)[0] == 1 for s in sizes)
     assert len(read) < 4 * len(sizes)
+
+
+def test_broadcasts_of_very_many_sizes_are_not_taken_for_one_another():
+    first, second = (broadcast(*(Dim(f"{x}{i}") for i in range(MAX_CASES + 1))) for x in "ab")
+    domain = Domain([eq(first, 3)])
+    assert not domain.equal(second, Dim(3))
+    assert domain.equal(first, Dim(3))
+    assert not domain.known.with_([eq(second, 4)]).follows(eq(first, 4))

@@ -13,7 +13,7 @@ from ..engine import Engine
 from ..facts import budget
 from ..facts.facts import Facts
 from ..facts.residual import intervals
-from ..known import Known, defined_where, is_size
+from ..known import Known, ground, is_size
 from ..simplify.cost import cost
 from ..simplify.forms import Forms, by_choices, by_factors, is_worked_on
 from ..simplify.ranges import separated
@@ -150,8 +150,7 @@ class Conjunction:
         implies nothing there.
         """
         small = [c for c in self.conds if c is not cond and c.size <= budget.MAX_READ]
-        others = [any_of((c, *(~d for d in defined_where(c)))) for c in small]
-        return nearby(cond.free, by_symbol([*others, *self.given]), budget.MAX_NEAR)
+        return nearby(cond.free, by_symbol([*map(ground, small), *self.given]), budget.MAX_NEAR)
 
 
 def bounds_of(cond: Cond, given: Iterable[Cond]) -> tuple[Cond, ...]:

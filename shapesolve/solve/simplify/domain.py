@@ -35,13 +35,11 @@ class Domain:
     """
 
     def __init__(self, conds: Iterable[Cond] = (), engine: Engine | None = None) -> None:
-        self._plainly = Plainly()
-        parts = [
-            part for c in map(self._plainly.cond, conds) for part in (c.args if c.kind == "and" else (c,))
-        ]
+        plainly = Plainly()
+        parts = [part for c in map(plainly.cond, conds) for part in (c.args if c.kind == "and" else (c,))]
         self.conds = tuple(dict.fromkeys(c for c in parts if not c.is_true))
         self.engine = engine or Engine()
-        self.known = Known(self.conds, self.engine)
+        self.known = Known(self.conds, self.engine, plainly)
         self.regular = Regular()
         self._links = by_symbol(self.conds)
         self._reached: dict[frozenset[str], frozenset[str]] = {}

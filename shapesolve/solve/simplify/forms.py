@@ -159,10 +159,8 @@ class Forms:
 
     def equivalent(self, cond: Cond, form: Cond) -> bool:
         """True if two conditions are proved to hold at the same sizes where the others do."""
-        return self._follows(form, cond) and self._follows(cond, form)
-
-    def _follows(self, goal: Cond, given: Cond) -> bool:
-        return Domain((*self.others, given), self.engine).holds(goal)
+        known = self.domain.known
+        return known.with_([cond]).follows(form) and known.with_([form]).follows(cond)
 
     # ------------------------------------------------------------------ candidates
 
