@@ -1,4 +1,4 @@
-"""Printed names of element types, and groups of tensors with similar names."""
+"""Printed names of element types, of generated sizes, and groups of tensors with similar names."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 from onnx import TensorProto
 
-from ..expr import Shape
+from ..expr import Dim, Shape
 
 if TYPE_CHECKING:
     from ..lower.lowered import Lowered
+    from .solved import Solved
 
 _PLAIN = {"FLOAT": "float32", "DOUBLE": "float64", "UNDEFINED": "?"}
 _NUMBER = re.compile(r"\d+")
@@ -57,6 +58,36 @@ def unknown_sizes(lowered: Lowered) -> dict[str, str]:
     }
     sizes = ((s, of) for name, of in tensors.items() for d in lowered.shapes.get(name, ()) for s in d.free)
     return {s: of for s, of in sizes if s not in known and s not in lowered.symbols}
+
+
+def upper_bounds(solved: Solved) -> dict[str, list[Dim]]:
+    """Return the largest values of sizes that depend on data, as expressions of the input sizes."""
+    found: dict[str, list[Dim]] = {}
+    for stated in solved.stated.role("definition"):
+        d = stated.cond.args[0] if stated.guard.is_true and stated.cond.kind == ">=" else None
+        if not isinstance(d, Dim):
+            continue
+        for name in sorted(d.free - solved.symbols.keys()):
+            factors = [
+                factor if len(atoms) == 1 else 0
+                for atoms, factor in d.terms
+                if any(name in atom.free for atom in atoms)
+            ]
+            bound = solved.facts.dim(d.subs({name: 0}))
+            if factors == [-1] and name not in bound.free and bound.free <= solved.symbols.keys():
+                told = solved.facts.substitution.get(name)  # by the author's name, if there is one
+                found.setdefault((told and told.name) or name, []).append(bound)
+    return found
+
+
+def meanings(solved: Solved) -> dict[str, str]:
+    """Return what each generated name, or the author's name for it, stands for, with its largest value if it is known."""
+    bounds, reasons = upper_bounds(solved), dict(solved.lowered.reasons)
+    for name, d in solved.facts.substitution.items():
+        if name in reasons and d.name is not None and d.name not in solved.symbols:
+            reasons.setdefault(d.name, reasons[name])
+    most = {n: f", at most {' and '.join(map(str, dict.fromkeys(of)))}" for n, of in bounds.items()}
+    return {n: f"{reason}{most.get(n, '')}" for n, reason in reasons.items()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from math import lcm
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from ..answers.names import dtype_name
+from ..answers.names import dtype_name, upper_bounds
 from ..expr import Cond, Dim, eq, symbol
 from ..expr.traverse import atoms_of
 from ..lines import json_text
@@ -76,7 +76,8 @@ class ConditionData:
 class AnalysisData:
     """Analysis of a model: `Analysis.to_json()`, which also includes the version.
 
-    `unjudged`: tensors of unknown rank, which the contract does not cover.
+    `unjudged`: tensors of unknown rank, which the contract does not cover. `bounds`: the largest values of sizes that
+    depend on data.
     """
 
     model: str
@@ -87,6 +88,7 @@ class AnalysisData:
     outputs: Sequence[str]
     tensors: Mapping[str, TensorData]
     bindings: Sizes
+    bounds: Mapping[str, Sequence[str]]
     contract: Sequence[ConditionData]
     unjudged: Sequence[str]
     findings: Sequence[Finding]
@@ -108,6 +110,7 @@ def report_data(analysis: Analysis) -> Analyze:
         outputs=[name for name, _ in model.graph.outputs],
         tensors={n: TensorData(dtype_name(dtype), shapes.get(n)) for n, dtype in analysis.dtypes.items()},
         bindings=analysis.bindings,
+        bounds={n: [str(d) for d in of] for n, of in upper_bounds(analysis._solved).items()},
         contract=[] if analysis.conflicts else [ConditionData(t.text, t.nodes) for t in analysis.contract],
         unjudged=[] if analysis.conflicts else list(analysis.contract.unjudged),
         findings=list(analysis.findings),

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..answers.names import Tensors, grouped, unknown_sizes
+from ..answers.names import Tensors, grouped, meanings, unknown_sizes
 from ..causes.limits import MAX_LINES
 from ..expr.sizes import sizes_text
 from ..lines import GAP, Line, Printed, Row, line, plain, row, shortened
@@ -126,7 +126,7 @@ def _others(scope: Sequence[Cond]) -> str:
 
 def _meanings(analysis: Analysis, shapes: Mapping[str, Shape]) -> Iterator[tuple[str, str]]:
     """Return the generated symbols in these shapes, each with an explanation."""
-    reasons, definitions = analysis._solved.lowered.reasons, analysis._solved.definitions
+    reasons, definitions = meanings(analysis._solved), analysis._solved.definitions
     explained = reasons.keys() | definitions.keys()
     used = dict.fromkeys(
         s for shape in shapes.values() for d in shape for s in sorted(d.free) if s in explained

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import shapesolve as ss
 
+from ..building import parsed
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -30,3 +32,14 @@ def test_a_model_with_conflicts_has_no_contract() -> None:
     assert data["ok"] is False
     assert data["contract"] == []
     assert data["findings"][0]["steps"]
+
+
+def test_the_largest_value_of_a_size_that_depends_on_data_is_told() -> None:
+    """As text and as data."""
+    a = ss.analyze(
+        parsed("g (bool[h, w] m) => (int64[k, 2] y) { z = NonZero(m) y = Transpose<perm = [1, 0]>(z) }")
+    )
+    (name,) = a.shapes["y"].free_symbols()
+    assert json.loads(a.to_json())["bounds"] == {name: ["h*w"]}
+    assert f"{name}  number of non-zero elements, at most h*w" in str(a)
+    assert json.loads(ss.analyze(ROOT / "examples/unet.onnx").to_json())["bounds"] == {}

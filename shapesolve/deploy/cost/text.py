@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ...answers.names import meanings
 from ...expr import Dim
 from ...expr.sizes import sizes_text
 from .memory import Largest
@@ -133,7 +134,7 @@ def left_out(cost: Figures) -> list[str]:
     if cost.unmeasured:
         more = f" and {len(cost.unmeasured) - 5} more" if len(cost.unmeasured) > 5 else ""
         lines.append(f"unknown size in bytes: {', '.join(cost.unmeasured[:5])}{more}")
-    reasons = cost.analysis._solved.lowered.reasons
+    reasons = meanings(cost.analysis._solved)
     lines += [f"{n} depends on data: {reasons[n]}" for n in sorted(cost.free) if n in reasons]
     return [*lines, *cost.remarks]
 
