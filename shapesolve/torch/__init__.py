@@ -11,7 +11,7 @@ except ImportError as error:  # pragma: no cover - the core needs no PyTorch
     raise ImportError('shapesolve.torch needs PyTorch: pip install "shapesolve[torch]"') from error
 
 from .checking import assert_exports, check
-from .dynamic import dynamic
+from .exporting import dynamic
 from .outcome import SizeOutcome
 from .places import Place, SourceFinding
 from .report import Report

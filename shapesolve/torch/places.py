@@ -6,7 +6,6 @@ node's metadata. https://docs.pytorch.org/docs/stable/onnx_export.html
 
 from __future__ import annotations
 
-import ast
 import linecache
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -25,9 +24,10 @@ from .internals import METADATA, NOISE
 from .limits import MAX_MESSAGE, MAX_READ
 
 _FRAME = re.compile(r'File "([^"\n]+)", line (\d+), in (\S+)(?:\n[ \t]+([^\n]*))?')
+_QUOTED = re.compile(r"'([^']*)'")
 #: folders of PyTorch and of this package, and packages that PyTorch's exporter uses, with slashes
 _OWN = tuple(f"{Path(file).parent.as_posix()}/" for file in (torch.__file__, __file__))
-_STANDARD = f"{Path(ast.__file__).parent.as_posix()}/"
+_STANDARD = f"{Path(linecache.__file__).parent.as_posix()}/"
 _EXPORTER = tuple(f"/site-packages/{name}/" for name in ("onnxscript", "onnx_ir", "onnx", "sympy"))
 
 
@@ -114,25 +114,14 @@ def trace_of(call: Any) -> tuple[Place, ...]:
 
 
 def origin_of(node: Node) -> SourceOrigin:
-    """The origin of a node as recorded by the exporter."""
-    meta = node.metadata
-    trace = read_trace(meta.get(f"{METADATA}stack_trace", ""))
-    scopes = _names(meta.get(f"{METADATA}name_scopes", ""))
-    kinds = _names(meta.get(f"{METADATA}class_hierarchy", ""))
-    if scopes:
-        return SourceOrigin(trace, scopes[-2] if len(scopes) > 1 else "", kinds[-2] if len(kinds) > 1 else "")
-    return SourceOrigin(trace)
-
-
-def _names(text: str) -> list[str]:
-    """A list of names that the exporter printed as Python."""
-    if not text or len(text) > MAX_READ:
-        return []
-    try:
-        value = ast.literal_eval(text)
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        return []
-    return [str(item) for item in value] if isinstance(value, (list, tuple)) else []
+    """The origin of a node as recorded by the exporter, which prints its lists of names as Python."""
+    trace = read_trace(node.metadata.get(f"{METADATA}stack_trace", ""))
+    texts = (
+        node.metadata.get(f"{METADATA}{key}", "")[:MAX_READ] for key in ("name_scopes", "class_hierarchy")
+    )
+    # the module's name stands before that of the call
+    scope, kind = (["", "", *_QUOTED.findall(text)][-2] for text in texts)
+    return SourceOrigin(trace, scope, kind)
 
 
 class Origins:
