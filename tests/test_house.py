@@ -159,6 +159,7 @@ ENGINES = [
     "causes/conflict",
     "constraints/audit",
     "constraints/cores",
+    "deploy/enumeration",
     "deploy/inputs/deciding",
     "deploy/profiles/boxes",
     "deploy/profiles/profiles",

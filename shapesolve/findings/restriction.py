@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import islice, product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..answers.rejected import requirement_text
@@ -325,10 +325,14 @@ class _Restrictions:
                 if self.analysis.stated[number].role == "requirement":
                     found.append(_Cause(number, cond))
                     break
-        names = set(term.symbols)
+        names, at = set(term.symbols), {} if sample is None else sample.fails
 
         def far(cause: _Cause) -> tuple[bool, bool, int, int]:
-            weaker = self.engine.entails(term.cond, [cause.cond], cheap=True).refuted
+            free = sorted(names | cause.cond.free)
+            small = (
+                {**at, **dict(zip(free, sizes))} for sizes in islice(product(range(4), repeat=len(free)), 256)
+            )
+            weaker = any(cause.cond.evaluate(p) is True and term.cond.evaluate(p) is False for p in small)
             return cause.cond is not term.cond, weaker, len(names ^ cause.cond.free), cause.number
 
         return sorted(found, key=far)
