@@ -260,7 +260,13 @@ class Engine:
 
     def equivalent(self, some: Sequence[Cond], others: Sequence[Cond], name: str, least: int) -> bool | None:
         """True if two lists of conditions on one symbol hold at the same sizes of at least `least`. None: not found out."""
-        return self._regular.same(some, others, name, least) if self.shortcuts else None
+        if not self.shortcuts:
+            return None
+        for size in range(least, least + budget.FIRST_SIZES):  # most differ here, without a table
+            held = [all(c.evaluate({name: size}) is True for c in conds) for conds in (some, others)]
+            if held[0] is not held[1]:
+                return False
+        return self._regular.same(some, others, name, least)
 
     def _small(self, conds: tuple[Cond, ...], model: Model, limit: int) -> Model:
         """A model with smaller numbers than the given one."""

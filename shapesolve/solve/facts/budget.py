@@ -25,6 +25,7 @@ MAX_ROUNDS: Final = 200  # rounds of a fixpoint
 LARGEST_BOUND: Final = 2**40  # bounds and values of a dim that are looked for
 
 # search for sizes
+FIRST_SIZES: Final = 32  # sizes at which conditions on one symbol are compared before a table is made
 SEARCH_TRIES: Final = 240  # assignments tried before Z3 is asked; a tenth before cases are taken apart
 MAX_SEARCH_WORK: Final = 50_000  # tries times conditions, of one query or of all examples of open broadcasts
 SMALL_DOMAINS: Final = (16, 4096)  # largest sizes that are easy to read, and that are common
