@@ -3,12 +3,17 @@
 outputs, attributes, element types.
 
 Runtimes refuse a model with a node that does not fit when they load it, whatever the sizes are.
-https://onnx.ai/onnx/api/defs.html, for ``com.microsoft`` see `Rule.needs`.
+https://onnx.ai/onnx/api/defs.html; onnxruntime's own operators are declared by `operators/schemas.json`.
 """
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Iterable, Mapping
+from collections.abc import Sequence as Seq
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import onnx
@@ -46,26 +51,8 @@ def _schema(domain: str, op_type: str, version: int) -> Any:
 
 def output_types(domain: str, op_type: str, version: int) -> tuple[int | tuple[int, ...], ...]:
     """For each output its fixed element type, or the inputs with the same type variable. Empty when unknown."""
-    try:
-        return _output_types(domain, op_type, version)
-    except onnx.defs.SchemaError:
-        return ()
-
-
-@lru_cache(maxsize=4096)
-def _output_types(domain: str, op_type: str, version: int) -> tuple[int | tuple[int, ...], ...]:
-    schema = _schema(domain, op_type, version)
-    allowed = {c.type_param_str: c.allowed_type_strs for c in schema.type_constraints}
-    out: list[int | tuple[int, ...]] = []
-    for formal in schema.outputs:
-        text = formal.type_str
-        if text in allowed:
-            same = tuple(i for i, p in enumerate(schema.inputs) if p.type_str == text)
-            fixed = _tensor_type(allowed[text][0]) if len(allowed[text]) == 1 else 0
-            out.append(fixed or same)
-        else:
-            out.append(_tensor_type(text) or ())
-    return tuple(out)
+    interface = find_interface(domain, op_type, version)
+    return () if interface is None else interface.outputs
 
 
 def _tensor_type(text: str) -> int:
@@ -77,20 +64,6 @@ def _tensor_type(text: str) -> int:
 _VARIADIC = onnx.defs.OpSchema.FormalParameterOption.Variadic
 #: schema names of types other than tensors
 _KINDS: dict[type, str] = {Sequence: "seq", Optional: "optional", Map: "map"}
-_SINGLE = onnx.defs.OpSchema.FormalParameterOption.Single
-_TENSOR = frozenset(("tensor",))
-#: element types by their letter in `Rule.takes`
-_TOKENS = {
-    "F": "float float16 bfloat16", "H": "float float16", "D": "double float float16", "E": "bfloat16 double float float16",
-    "G": "double float", "K": "bfloat16 float16", "Q": "int8 uint8", "N": "int32 int64", "i": "int32", "l": "int64",
-    "A": "bool complex128 complex64 double float float16 int16 int32 int64 int8 string uint16 uint32 uint64 uint8",
-    "C": "bfloat16 float float16 float8e4m3fn int8 uint8", "M": "double float float16 int32 int64 uint32 uint64",
-    "R": "double float int16 int32 int64", "s": "int16 uint16", "t": "string", "w": "float8e4m3fn uint8",
-    "q": "float4e2m1 float8e4m3fn float8e4m3fnuz float8e5m2 float8e5m2fnuz int4 uint4 uint8",
-    "e": "bfloat16 float float16 float8e4m3fn float8e8m0", "x": "int16 int4 int8 uint16 uint4 uint8",
-    "z": "int16 int32 int4 int8 uint16 uint4 uint8",
-    "f": "float", "u": "uint8", "c": "int8", "b": "bool", "h": "float16", "k": "bfloat16",
-}  # fmt: skip
 
 
 class Formal(NamedTuple):
@@ -113,6 +86,8 @@ class Interface(NamedTuple):
     repeats: bool
     attributes: dict[str, int] | None
     needed: tuple[str, ...]
+    #: for each output its element type, or the inputs with the same type variable
+    outputs: tuple[int | tuple[int, ...], ...] = ()
 
     def formal(self, i: int) -> Formal | None:
         """Return the formal parameter of input `i`."""
@@ -132,8 +107,7 @@ def misfit(
     gone = None if node.domain else _withdrawn(node.op_type, version, beside)
     if gone is not None:
         return gone
-    needs = None if rule is None else rule.needs
-    interface = find_interface(node.domain, node.op_type, version) if needs is None else _needed(needs)
+    interface = find_interface(node.domain, node.op_type, version)
     if interface is None:
         return None
     op = node.op_type
@@ -224,16 +198,14 @@ def _bad_attribute(node: Node, interface: Interface, version: int) -> str | None
     return None
 
 
-def mistyped(
-    node: Node, inputs: tuple[Known | None, ...], version: int, rule: Rule | None = None
-) -> str | None:
+def mistyped(node: Node, inputs: tuple[Known | None, ...], version: int) -> str | None:
     """Return a message on an input type that the operator does not accept at this opset, or None.
 
     Types that must equal another input's are checked too.
     """
     types = tuple([known.dtype if type(known) is Tensor else type(known) for known in inputs])
     try:
-        at = _ill_typed(node.domain, node.op_type, version, types, "" if rule is None else rule.takes)
+        at = _ill_typed(node.domain, node.op_type, version, types)
     except onnx.defs.SchemaError:
         return None
     if at is None:
@@ -251,10 +223,10 @@ def mistyped(
 
 @lru_cache(maxsize=8192)
 def _ill_typed(
-    domain: str, op_type: str, version: int, types: tuple[int | type, ...], takes: str
+    domain: str, op_type: str, version: int, types: tuple[int | type, ...]
 ) -> tuple[int, int] | None:
     """Positions of two inputs whose types conflict. Both are the same where one is wrong alone."""
-    interface = _taking(takes) if takes else _interface(domain, op_type, version)
+    interface = _interface(domain, op_type, version)
     for group in _shared_types(interface, len(types)):
         known = [i for i in group if types[i] and isinstance(types[i], int)]
         for i in known:
@@ -279,29 +251,6 @@ def _shared_types(interface: Interface | None, n_in: int) -> tuple[tuple[int, ..
     return tuple([tuple(group) for group in groups.values() if len(group) > 1])
 
 
-@lru_cache(maxsize=256)
-def _taking(takes: str) -> Interface:
-    """Return an interface with only the accepted element types of inputs (`Rule.takes`).
-
-    One token per input: a letter of `_TOKENS`, followed by a number if inputs with these types may differ, or ``*``
-    for any
-    type; ``...`` after the last one repeats it.
-    """
-    formals = []
-    for token in takes.removesuffix("...").split():
-        types = _TOKENS.get(token[0], "").split()
-        formals.append(
-            Formal(
-                token,
-                token if types else "",
-                frozenset(map(dtype_of, types)),
-                False,
-                _TENSOR if types else frozenset(),
-            )
-        )
-    return Interface(tuple(formals), None, None, 0, takes.endswith("..."), None, ())
-
-
 def find_interface(domain: str, op_type: str, version: int) -> Interface | None:
     """Return the interface of an operator at an opset version; None when no installed schema declares it."""
     try:
@@ -310,41 +259,116 @@ def find_interface(domain: str, op_type: str, version: int) -> Interface | None:
         return None
 
 
-@lru_cache(maxsize=256)
-def _needed(needs: str) -> Interface:
-    """Return an interface with only the number of required inputs (`Rule.needs`)."""
-    marks, *attributes = needs.split()
-    inputs = [Formal(f"number {i}", "", frozenset(), mark == "r") for i, mark in enumerate(marks)]
-    return Interface(tuple(inputs), None, None, 0, False, None, tuple(attributes))
-
-
 @lru_cache(maxsize=4096)  # as with schemas, unknown names are not kept
 def _interface(domain: str, op_type: str, version: int) -> Interface | None:
     schema = find_schema(domain, op_type, version)
     if schema is None:
-        raise onnx.defs.SchemaError(f"{op_type} has no schema")
+        own = [row for row in _own(domain, op_type) if row["since"] <= version]
+        if not own:
+            raise onnx.defs.SchemaError(f"{op_type} has no schema")
+        return _of_row(own[0])
     gone = schema.deprecated and domain  # `misfit` reports standard operators
     if gone or (not domain and version > onnx.defs.onnx_opset_version()):
         return None
-    attributes = {name: int(a.type.value) for name, a in schema.attributes.items()}
-    needed = tuple(name for name, a in schema.attributes.items() if a.required)
+    kinds = {name: int(a.type.value) for name, a in schema.attributes.items()}
+    allowed = {c.type_param_str: c.allowed_type_strs for c in schema.type_constraints}
+    inputs = tuple(
+        _formal(p.name, p.option.name, p.type_str, p.types, p.is_homogeneous, p.min_arity > 0)
+        for p in schema.inputs
+    )
     repeats = any(p.option == _VARIADIC for p in schema.inputs)
     return Interface(
-        tuple(_formal(p) for p in schema.inputs),
+        inputs,
         None if repeats else schema.max_input,
         None if any(p.option == _VARIADIC for p in schema.outputs) else schema.max_output,
         schema.min_output,
         repeats,
-        attributes,
-        needed,
+        kinds,
+        tuple(name for name, a in schema.attributes.items() if a.required),
+        tuple(_output(p.type_str, allowed, [q.type_str for q in schema.inputs]) for p in schema.outputs),
     )
 
 
-def _formal(parameter: onnx.defs.OpSchema.FormalParameter) -> Formal:
-    texts = parameter.types
-    tensors = [t for t in texts if t.startswith(("tensor(", "sparse_tensor("))]
+def _output(text: str, allowed: Mapping[str, Seq[str]], inputs: Seq[str]) -> int | tuple[int, ...]:
+    """Return the element type of an output, or the inputs with its type."""
+    if text not in allowed:
+        return _tensor_type(text) or ()
+    fixed = _tensor_type(allowed[text][0]) if len(allowed[text]) == 1 else 0
+    return fixed or tuple(i for i, other in enumerate(inputs) if other == text)
+
+
+def _formal(
+    name: str, option: str, variable: str, types: Iterable[str], is_homogeneous: bool, at_least_one: bool
+) -> Formal:
+    tensors = [t for t in types if t.startswith(("tensor(", "sparse_tensor("))]
     allowed = frozenset(dtype_of(t.partition("(")[2][:-1]) for t in tensors)
-    variable = parameter.type_str if parameter.is_homogeneous and "(" not in parameter.type_str else ""
-    required = parameter.option == _SINGLE or (parameter.option == _VARIADIC and parameter.min_arity > 0)
-    kinds = frozenset(t.partition("(")[0] for t in texts if "(" in t)
-    return Formal(parameter.name, variable, allowed, required, kinds)
+    shared = variable if is_homogeneous and "(" not in variable else ""
+    required = option == "Single" or (option == "Variadic" and at_least_one)
+    kinds = frozenset(t.partition("(")[0] for t in types if "(" in t)
+    return Formal(name, shared, allowed, required, kinds)
+
+
+# ---------------------------------------------------------------------- operators that onnx does not declare
+
+_TABLE = Path(__file__).parent.parent / "operators" / "schemas.json"
+_OPTIONS = {"": "Single", "?": "Optional", "*": "Variadic", "#": "Variadic"}
+_FORMAL = re.compile(r"(?P<name>[^:]*):(?P<type>[^?*#+]*)(?P<option>[?*#]?)(?P<needed>\+?)")
+
+
+def _own(domain: str, op_type: str) -> list[dict[str, Any]]:
+    """Return the rows of onnxruntime's own operator, oldest first."""
+    return _table().get(f"{domain}.{op_type}".lstrip("."), [])
+
+
+@lru_cache(maxsize=1)
+def _table() -> dict[str, list[dict[str, Any]]]:
+    """Return the table that `.ci/schemas.py` makes."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for row in json.loads(_TABLE.read_text("utf-8")):
+        found.setdefault(row["op"], []).append(row)
+    return found
+
+
+def _of_row(row: Mapping[str, Any]) -> Interface:
+    """Return the interface of a row. onnx's checker, and so onnxruntime, checks no counts of a withdrawn experiment."""
+    allowed = {letter: [_whole(t) for t in text.split()] for letter, text in row["types"].items()}
+    inputs, outputs = ([_FORMAL.fullmatch(t) for t in row[key].split()] for key in ("inputs", "outputs"))
+    formals = tuple(
+        _formal(
+            m["name"],
+            _OPTIONS[m["option"]],
+            m["type"] if m["type"] in allowed else "(",
+            allowed.get(m["type"]) or [_whole(m["type"])],
+            m["option"] != "#",
+            bool(m["needed"]),
+        )
+        for m in inputs
+        if m is not None
+    )
+    made = [m for m in outputs if m is not None]
+    repeats = any(m["option"] in ("*", "#") for m in inputs if m is not None and m["option"])
+    unchecked = "withdrawn" in row
+    kinds = {
+        name: int(AttributeProto.AttributeType.Value(k.rstrip("!"))) for name, k in row["attributes"].items()
+    }
+    return Interface(
+        formals,
+        None if repeats or unchecked else len(formals),
+        None if unchecked or any(m["option"] in ("*", "#") and m["option"] for m in made) else len(made),
+        0 if unchecked else sum(m["option"] == "" for m in made),
+        repeats,
+        None if unchecked else kinds,
+        () if unchecked else tuple(name for name, k in row["attributes"].items() if k.endswith("!")),
+        tuple(
+            _output(
+                m["type"] if m["type"] in allowed else _whole(m["type"]),
+                allowed,
+                [i["type"] for i in inputs if i is not None],
+            )
+            for m in made
+        ),
+    )
+
+
+def _whole(text: str) -> str:
+    return text if "(" in text else f"tensor({text})"

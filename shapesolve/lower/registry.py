@@ -79,7 +79,6 @@ class Registry(Rules):
         where: str | Seq[str] = (),
         types: tuple[TypeSpec, ...] | None = None,
         choices: Choices | None = None,
-        needs: str | None = None,
         fault: str = "",
         runtime: tuple[Runtime, ...] = (),
         work: Work | None = None,
@@ -100,7 +99,7 @@ class Registry(Rules):
             rule.check()
         declared = Rule(canonical(domain), op_type, since, rule, "signature", until, types, choices=choices)
         axes = dims if axes == "=" else axes
-        self.add(replace(declared, needs=needs, fault=fault, runtime=runtime, work=work, axes=axes))
+        self.add(replace(declared, fault=fault, runtime=runtime, work=work, axes=axes))
 
 
 def _check(function: str, domain: object, op_type: object) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Mapping
 from collections.abc import Sequence as Seq
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ..expr import ZERO, Dim, IntoDim, Shape
@@ -115,10 +115,6 @@ class Rule:
         elements: Inputs used for both: lengths of sequences, which are checked against sizes.
         vectors: Data inputs that must have rank 1; `flat` are those that must have rank 0 or 1.
         ranks: See `Ranks`; a signature implies it.
-        needs: For operators without a schema, the inputs in order (``r`` is required, ``.`` is optional, trailing
-            optional
-            ones are omitted), then the required attributes: ``"r.r num_heads"``.
-        takes: For operators without a schema, the element types of the inputs, in the tokens of `lower.interface`.
         fault: What a node with invalid sizes does, after the operator's name: ``cannot join these shapes``.
         advice: Possible fix for such a node.
         sizes: True if the output holds sizes of the input, whose elements are not read.
@@ -147,7 +143,6 @@ class Rule:
     vectors: tuple[int, ...] = ()
     flat: tuple[int, ...] = ()
     ranks: Ranks = ""
-    needs: str | None = None
     fault: str = ""
     advice: Advice = ""
     sizes: bool = False
@@ -159,7 +154,6 @@ class Rule:
     held: int | None = None
     axes: Axes | None = None
     commutes: bool = False
-    takes: str = ""
 
     @property
     def has_kernel(self) -> bool:
@@ -198,11 +192,6 @@ class Rules:
     def add(self, rule: Rule) -> None:
         """Add a rule; of those that cover a version the highest `since` wins, then the latest."""
         self._rules.setdefault((rule.domain, rule.op_type), []).append(rule)
-
-    def declare_types(self, domain: str, op_type: str, takes: str) -> None:
-        """Add the accepted element types of inputs to the rules of an operator (`Rule.takes`)."""
-        rules = self._rules[domain, op_type]
-        rules[:] = [replace(rule, takes=takes) for rule in rules]
 
     def lookup(self, domain: str, op_type: str, version: int) -> Rule | None:
         """Return the rule for an operator at an opset version, or None. Exact ranges come first, then the highest

@@ -240,7 +240,7 @@ class Walk(Scopes):
         unfit = None
         if rule is not None or not self.operators.is_local(node):
             unfit = self.operators.misfit(node, op.names, version, rule)
-            unfit = unfit or mistyped(node, inputs, version, rule) or unchosen(node, op, rule)
+            unfit = unfit or mistyped(node, inputs, version) or unchosen(node, op, rule)
         if unfit is not None:  # it is refused, but its shapes are still worth knowing
             self.clash(unfit, node, scope, loads=False)
         if self.outside and rule is not None:

@@ -39,7 +39,6 @@ _SELDOM = {
 _BEYOND = (
     "com_microsoft.contrib", "com_microsoft.attention", "com_microsoft.cache", "com_microsoft.states", "com_microsoft.delta",
     "com_microsoft.quantized", "com_microsoft.packed", "com_microsoft.layouts", "com_microsoft.generation",
-    "com_microsoft.types",
 )  # fmt: skip
 
 _FAMILY_OF = {op_type: family for family, op_types in _SELDOM.items() for op_type in op_types.split()}

@@ -17,10 +17,10 @@ from .rewiring import lower_as
 
 NORMAL = along_axis(-1, rest=True)
 
-for name in (
-    "Affine", "MemcpyFromHost", "MemcpyToHost", "ParametricSoftplus", "Scale", "ScaledTanh",
-):  # fmt: skip
+for name in ("MemcpyFromHost", "MemcpyToHost"):
     signature(name, "*S -> *S", types=(0,))
+for name in ("Affine", "ParametricSoftplus", "Scale", "ScaledTanh"):  # further inputs are not looked at
+    signature(name, "*S, ?... -> *S", types=(0,))
 
 
 @lower("ImageScaler", types=(0,), work=each())
@@ -43,7 +43,7 @@ signature("AllReduce", "*S -> *S", domain=MICROSOFT)
 for domain in ("", "TRT", "trt.plugins"):
     signature(
         "EfficientNMS_TRT", "N *S, ?, ? -> N 1, N K 4, N K, N K", K="max_output_boxes", domain=domain,
-        types=("int32", 0, 0, "int32"), needs="rr max_output_boxes", runtime=("no kernel",),
+        types=("int32", 0, 0, "int32"), runtime=("no kernel",),
     )  # fmt: skip
 
 
@@ -68,9 +68,7 @@ def simplified_layer_normalization(op: Op) -> list[Known | None]:
     return [normal, deviation]
 
 
-@lower(
-    "DynamicSlice", types=(0,), takes="* N N N", values=True, data=(1, 2, 3), vectors=(1, 2, 3), work=MOVES
-)
+@lower("DynamicSlice", types=(0,), values=True, data=(1, 2, 3), vectors=(1, 2, 3), work=MOVES)
 def dynamic_slice(op: Op) -> list[Known | None]:
     return lower_as(op, "Slice", 10, (0, 1, 2, 3))
 

@@ -63,7 +63,6 @@ def _total(less: int) -> Reading:
     "GroupQueryAttention",
     types=(0, 3, 4, 0),
     runtime=("kernel", "never empty"),
-    needs="r....rr kv_num_heads num_heads",
     reads={5: _total(1), 6: _total(0)},
     data=(6,),
     work=Work(grouped_work),
@@ -150,7 +149,7 @@ def require_rows(op: Op, i: int, total: Dim) -> None:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.SparseAttention
-@ms_function("SparseAttention", types=(0, 3, 4), needs="r..rrrrrr kv_num_heads num_heads sparse_block_size")
+@ms_function("SparseAttention", types=(0, 3, 4))
 def sparse_attention(op: Op) -> list[Known | None]:
     q = op.sized(0, 3)
     n, few, head = grouped(op, q)
@@ -161,7 +160,7 @@ def sparse_attention(op: Op) -> list[Known | None]:
     return [op.out([q[0], q[1], head.scale(n)]), op.like(3), op.like(4)]
 
 
-@no_cpu_function("DynamicSparseAttention", needs="r......rrrr kv_num_heads num_heads", data=(10,))
+@no_cpu_function("DynamicSparseAttention", data=(10,))
 def dynamic_sparse_attention(op: Op) -> list[Known | None]:
     """Lower DynamicSparseAttention: caches grow without a past, and are buffers with one."""
     q = op.sized(0, 3)
@@ -196,8 +195,8 @@ def one_number(op: Op, i: int) -> None:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.PagedAttention
-@no_cpu_function("PagedAttention", types=(0, 3, 4), needs="r..r.rrr kv_num_heads num_heads")
-@no_cpu_function("SparsePagedAttention", types=(0, 3, 4), needs="r..rrrrr.rr kv_num_heads num_heads")
+@no_cpu_function("PagedAttention", types=(0, 3, 4))
+@no_cpu_function("SparsePagedAttention", types=(0, 3, 4))
 def paged_attention(op: Op) -> list[Known | None]:
     """Lower PagedAttention: tokens of all sequences in one axis, caches in blocks."""
     q, layout = op.sized(0, 2), op.text_attr("kv_cache_layout", "SEPARATE")
@@ -258,7 +257,6 @@ def state_window(op: Op) -> int:
 @ms_function(
     "LinearAttention",
     operands="B T I, B T J, B T K",
-    needs="rrr kv_num_heads q_num_heads",
     choices={"update_rule": tuple(TERMS)},
 )
 def linear_attention(op: Op) -> list[Known | None]:

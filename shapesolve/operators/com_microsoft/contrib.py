@@ -50,57 +50,56 @@ def match(op: Op, i: int, wanted: tuple[Dim | int | None, ...], why: str) -> Non
 # ---------------------------------------------------------------------- element by element
 
 for name in ("Gelu", "QuickGelu", "SampleOp"):
-    ms(name, "*S -> *S", needs="r", work=each(), axes="=")
-ms("Inverse", "*S N N -> *S N N", needs="r", axes="*S n n -> *S M N")
-ms("ScaledSiLU", "*S, . -> *S", needs="r", work=each(2), axes="=")
-ms("BiasGelu", "*S C, C -> *S C", needs="rr", work=each(2), axes="=")
+    ms(name, "*S -> *S", work=each(), axes="=")
+ms("Inverse", "*S N N -> *S N N", axes="*S n n -> *S M N")
+ms("ScaledSiLU", "*S, . -> *S", work=each(2), axes="=")
+ms("BiasGelu", "*S C, C -> *S C", work=each(2), axes="=")
 _fast_gelu = Signature("*S C, C -> *S C", (), {})
 
 
-@ms_function("FastGelu", needs="r", work=each(1, 1), axes=EACH)
+@ms_function("FastGelu", work=each(1, 1), axes=EACH)
 def fast_gelu(op: Op) -> Known | list[Known | None]:
     if op.dtype(0) not in (0, TensorProto.FLOAT) and op.as_onnxruntime("fastgelu-body"):
         return op.out(op.broadcast())
     return _fast_gelu(op)
 
 
-ms("GatedAdd", "*S C, *S C, *S 1 -> *S C", needs="rrr", axes="=")
+ms("GatedAdd", "*S C, *S C, *S 1 -> *S C", axes="=")
 ms(
-    "GatedRMSNorm", "*S K, [C], *S K -> *S K", where=("C >= 1", "K % C == 0"), needs="rrr",
+    "GatedRMSNorm", "*S K, [C], *S K -> *S K", where=("C >= 1", "K % C == 0"),
     axes="*S K, ?, *S K -> *S ^K",
 )  # fmt: skip
-no_cpu("BiasAdd", "N S C, C, N S C -> N S C", needs="rrr", work=each(2), axes="=")
-no_cpu("BiasSplitGelu", "N S D, D -> N S D//2", needs="rr")
-no_cpu("BiasSoftmax", "*S, ? -> *S", needs="rr is_inner_broadcast", work=each(6))
-no_cpu("IsAllFinite", "?... -> .", types=("bool",), needs="r")
+no_cpu("BiasAdd", "N S C, C, N S C -> N S C", work=each(2), axes="=")
+no_cpu("BiasSplitGelu", "N S D, D -> N S D//2")
+no_cpu("BiasSoftmax", "*S, ? -> *S", work=each(6))
+no_cpu("IsAllFinite", "?... -> .", types=("bool",))
 no_cpu(
     "GemmaRotaryEmbedding",
     "B T D, B N T D, B N T D, B M T D, B M T D -> B N T D, B M T D",
     types=(1,),
-    needs="rrrrr",
 )
-no_cpu("ComplexMul", "~S 2, ~S 2 -> ~S 2", needs="rr")
-no_cpu("ComplexMulConj", "~S 2, ~S 2 -> ~S 2", needs="rr")
-no_cpu("BiasDropout", "*S, ?, *S, ?, ? -> *S, *S", types=(0, "bool"), needs="rr")
+no_cpu("ComplexMul", "~S 2, ~S 2 -> ~S 2")
+no_cpu("ComplexMulConj", "~S 2, ~S 2 -> ~S 2")
+no_cpu("BiasDropout", "*S, ?, *S, ?, ? -> *S, *S", types=(0, "bool"))
 
 
 _linear_attention_gate = Signature("*S H, [H], [H], *S H -> *S H, *S H", (), {})
 
 
-@ms_function("LinearAttentionGate", needs="rrr", axes="*S H, ?, ?, *S H -> *S H, *S H")
+@ms_function("LinearAttentionGate", axes="*S H, ?, ?, *S H -> *S H, *S H")
 def linear_attention_gate(op: Op) -> list[Known | None]:
     if op.wants(1) and not op.has(3):
         raise MalformedNode("the second output of LinearAttentionGate needs the input b")
     return _linear_attention_gate(op)
 
 
-@ms_function("MurmurHash3", needs="r", axes=SAME)
+@ms_function("MurmurHash3", axes=SAME)
 def murmur_hash(op: Op) -> Known:
     return op.out(op.shape(0), 12 if op.int_attr("positive", 1) else 6)
 
 
-@no_cpu_function("BitmaskDropout", types=(0, "uint32"), needs="r")
-@no_cpu_function("BitmaskBiasDropout", types=(0, "uint32"), needs="rr")
+@no_cpu_function("BitmaskDropout", types=(0, "uint32"))
+@no_cpu_function("BitmaskBiasDropout", types=(0, "uint32"))
 def bitmask_dropout(op: Op) -> list[Known | None]:
     """Lower BitmaskDropout: the output, and a mask with one bit per element, packed into words of 32 bits."""
     shape = op.shape(0)
@@ -121,14 +120,12 @@ def _skip_axes(op: Op, _: Outputs) -> Links:
 @ms_function(
     "SkipLayerNormalization",
     types=(0, "float", "float", 0),
-    needs="rrr",
     work=each(6, 2, 3, 4),
     axes=_skip_axes,
 )
 @ms_function(
     "SkipSimplifiedLayerNormalization",
     types=(0, "float", "float", 0),
-    needs="rrr",
     work=each(4, 2, 3),
     axes=_skip_axes,
 )
@@ -173,7 +170,6 @@ def _embedding_axes(op: Op, outputs: Outputs) -> Links:
 @ms_function(
     "EmbedLayerNormalization",
     types=(2, "int32", 2),
-    needs="r.rr.rr",
     work=Work(_embedding_work),
     axes=_embedding_axes,
     reads={0: rows(2), 1: rows(4)},
@@ -183,7 +179,7 @@ def embed_layer_normalization(op: Op) -> list[Known | None]:
     return embedded(op, mask=7, positions=8, vectors=(5, 6))
 
 
-@ms_function("QEmbedLayerNormalization", types=("float", "int32"), needs="r.rr.rr.rr.rrrr.rr")
+@ms_function("QEmbedLayerNormalization", types=("float", "int32"))
 def quantized_embed_layer_normalization(op: Op) -> list[Known | None]:
     return embedded(op, mask=7, positions=None, vectors=(5, 6))[:2]
 
@@ -224,8 +220,8 @@ def embedded(op: Op, mask: int, positions: int | None, vectors: tuple[int, ...])
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.GroupNorm
-@no_cpu_function("GroupNorm", types=(0,), needs="rrr activation groups")
-@no_cpu_function("SkipGroupNorm", types=(0,), needs="rrrr activation groups")
+@no_cpu_function("GroupNorm", types=(0,))
+@no_cpu_function("SkipGroupNorm", types=(0,))
 def group_norm(op: Op) -> list[Known | None]:
     shape = op.sized(0, 4)
     axis = 3 if op.int_attr("channels_last", 1) else 1
@@ -239,7 +235,7 @@ def group_norm(op: Op) -> list[Known | None]:
 # ---------------------------------------------------------------------- hyper-connections
 
 
-@ms_function("BranchwiseRMSNorm", types=(0,), needs="r")
+@ms_function("BranchwiseRMSNorm", types=(0,))
 def branchwise_rms_norm(op: Op) -> Known:
     found, scale = streams(op), need_rank(op, 1, 1, 2)
     if found is not None and scale:
@@ -253,7 +249,7 @@ def branchwise_rms_norm(op: Op) -> Known:
     return op.like()
 
 
-@ms_function("HyperConnectionPostMix", types=(0,), needs="rrr")
+@ms_function("HyperConnectionPostMix", types=(0,))
 def add_to_streams(op: Op) -> Known:
     found = streams(op)
     if found is not None:
@@ -264,7 +260,7 @@ def add_to_streams(op: Op) -> Known:
     return op.like()
 
 
-@ms_function("HyperConnectionPreMix", types=(0,), needs="rr")
+@ms_function("HyperConnectionPreMix", types=(0,))
 def mix_streams(op: Op) -> Known:
     found = streams(op)
     if found is not None:
@@ -301,18 +297,18 @@ def streams(op: Op) -> tuple[Shape, Dim, Dim] | None:
 
 # ---------------------------------------------------------------------- as in the standard
 
-for name, version, operands, needs, data in (
-    ("Pad", 13, (0, 1, 2), "rr", (1,)), ("GatherND", 13, (0, 1), "rr", (1,)),
-    ("Trilu", 14, (0, 1), "r", (1,)), ("GridSample", 16, (0, 1), "rr", ()),
-    ("Range", 11, (0, 1, 2), "rr", (0, 1, 2)),
+for name, version, operands, data in (
+    ("Pad", 13, (0, 1, 2), (1,)), ("GatherND", 13, (0, 1), (1,)),
+    ("Trilu", 14, (0, 1), (1,)), ("GridSample", 16, (0, 1), ()),
+    ("Range", 11, (0, 1, 2), (0, 1, 2)),
 ):  # fmt: skip
-    ms_function(name, types=(0,), values=True, needs=needs, data=data)(
+    ms_function(name, types=(0,), values=True, data=data)(
         partial(lower_as, op_type=name, version=version, inputs=operands)
     )
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.ExpandDims
-@ms_function("ExpandDims", types=(0,), needs="rr", data=(1,), work=VIEW)
+@ms_function("ExpandDims", types=(0,), data=(1,), work=VIEW)
 def expand_dims(op: Op) -> Known:
     shape, at = op.shape(0), op.const_ints(1)
     if shape is None:
@@ -323,9 +319,9 @@ def expand_dims(op: Op) -> Known:
     return op.out([*shape[:axis], ONE, *shape[axis:]])
 
 
-ms("CDist", "M K, N K -> M N", where="K >= 1", needs="rr")
-no_cpu("TorchEmbedding", "N M, *I, ., . -> *I M", needs="rr", work=MOVES)
-ms("NGramRepeatBlock", "B S, B V -> B V", types=(1,), needs="rr ngram_size", axes="B s, B V -> B ^V")
+ms("CDist", "M K, N K -> M N", where="K >= 1")
+no_cpu("TorchEmbedding", "N M, *I, ., . -> *I M", work=MOVES)
+ms("NGramRepeatBlock", "B S, B V -> B V", types=(1,), axes="B s, B V -> B ^V")
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.CropAndResize
@@ -333,7 +329,6 @@ ms("NGramRepeatBlock", "B S, B V -> B V", types=(1,), needs="rr ngram_size", axe
     "CropAndResize",
     operands="N C H W, number_of_regions 4, number_of_regions, 2",
     types=(0,),
-    needs="rrrr",
     data=(3,),
     axes="n C h w, R k, R, # -> R C *S",
 )
@@ -344,7 +339,7 @@ def crop_and_resize(op: Op) -> Known:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.Unique
-@ms_function("Unique", types=(0, "int64", "int64"), needs="r")
+@ms_function("Unique", types=(0, "int64", "int64"))
 def unique(op: Op) -> list[Known | None]:
     shape = op.sized(0, 1)
     found = op.fresh("the number of different elements", 0, shape[0])
@@ -353,7 +348,7 @@ def unique(op: Op) -> list[Known | None]:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.UnfoldTensor
-@ms_function("UnfoldTensor", types=(0,), needs="r size", work=MOVES)
+@ms_function("UnfoldTensor", types=(0,), work=MOVES)
 def unfold(op: Op) -> Known:
     shape, size, step = op.shape(0), op.int_attr("size", 1), op.int_attr("step", 1)
     if shape is None:
@@ -364,7 +359,7 @@ def unfold(op: Op) -> Known:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.DynamicTimeWarping
-@ms_function("DynamicTimeWarping", types=("int32",), needs="r")
+@ms_function("DynamicTimeWarping", types=("int32",))
 def dynamic_time_warping(op: Op) -> Known:
     shape = op.shape(0)
     steps = op.fresh("the length of the cheapest path")
@@ -382,7 +377,7 @@ def dynamic_time_warping(op: Op) -> Known:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.Tokenizer
-@ms_function("Tokenizer", types=("string",), needs="r mark mincharnum pad_value")
+@ms_function("Tokenizer", types=("string",))
 def tokenizer(op: Op) -> Known:
     """Lower Tokenizer: ``[C]`` becomes ``[C, D]``, but an empty input stays ``[0]``."""
     shape = need_rank(op, 0, 1, 2)
@@ -393,18 +388,18 @@ def tokenizer(op: Op) -> Known:
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.WordConvEmbedding
 ms(
-    "WordConvEmbedding", "S W *a, F _ K D *b, F, _ D *c -> S F", types=(1,), where="W >= K", needs="rrrr",
+    "WordConvEmbedding", "S W *a, F _ K D *b, F, _ D *c -> S F", types=(1,), where="W >= K",
     axes="S w *x, F k l d, F, v d -> S F",
 )  # fmt: skip
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.Rfft
-no_cpu("Rfft", "*S N -> *S N//2+1 2", types=(0,), needs="r")
-no_cpu("Irfft", "*S N _ -> *S 2*(N-1)", types=(0,), needs="r signal_ndim")
+no_cpu("Rfft", "*S N -> *S N//2+1 2", types=(0,))
+no_cpu("Irfft", "*S N _ -> *S 2*(N-1)", types=(0,))
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.BifurcationDetector
-@ms_function("BifurcationDetector", operands="_, _, ?, _", data=(2,), types=("int64",), needs="rrr")
+@ms_function("BifurcationDetector", operands="_, _, ?, _", data=(2,), types=("int64",))
 def bifurcation_detector(op: Op) -> list[Known | None]:
     current = op.sized(1, 1)
     tokens = op.fresh("the number of tokens accepted") if op.has(3) else current[0]
@@ -417,7 +412,7 @@ def bifurcation_detector(op: Op) -> list[Known | None]:
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.EPContext
 @no_cpu_function("EPContext", types=("undefined",))
-@no_cpu_function("Snpe", types=("undefined",), needs="r DLC")
+@no_cpu_function("Snpe", types=("undefined",))
 def opaque(op: Op) -> list[Known | None]:
     """Lower a compiled part of a model: outputs are unknown."""
     op.pure = False

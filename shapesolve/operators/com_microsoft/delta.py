@@ -35,7 +35,6 @@ class _Sizes:
 @ms_function(
     "GatedDeltaNet",
     types=(0, "float", "float"),
-    needs="r",
     choices={"update_rule": tuple(TERMS), "gate_activation": tuple(_GATES)},
 )
 def gated_delta_net(op: Op) -> list[Known | None]:

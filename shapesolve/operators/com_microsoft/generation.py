@@ -31,12 +31,12 @@ def vocabulary(op: Op) -> Dim:
     return constant(size) if size > 0 else op.fresh("the size of the vocabulary")
 
 
-@ms_function("GreedySearch", types=("int32",), needs="rr decoder eos_token_id pad_token_id", data=(1,))
+@ms_function("GreedySearch", types=("int32",), data=(1,))
 def greedy_search(op: Op) -> Known:
     return op.out([batch_of(op), number(op, 1, "the maximum length")])
 
 
-@ms_function("Sampling", types=("int32", 3), needs="rr decoder eos_token_id pad_token_id", data=(1,))
+@ms_function("Sampling", types=("int32", 3), data=(1,))
 def sampling(op: Op) -> list[Known | None]:
     batch = batch_of(op)
     logits = op.out([batch, vocabulary(op)]) if op.wants(1) else None
@@ -47,7 +47,6 @@ def sampling(op: Op) -> list[Known | None]:
     "BeamSearch",
     "WhisperBeamSearch",
     types=("int32",),
-    needs="rr.rr decoder eos_token_id pad_token_id",
     data=(1, 3, 4),
 )
 def beam_search(op: Op) -> list[Known | None]:

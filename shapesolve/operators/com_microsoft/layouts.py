@@ -30,24 +30,22 @@ def match_residual(op: Op, found: list[Known | None], i: int) -> list[Known | No
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.FusedConv
-@ms_function("FusedConv", types=(0,), needs="rr", work=slides(1, 2, 3, "activation"), axes=IMAGES)
+@ms_function("FusedConv", types=(0,), work=slides(1, 2, 3, "activation"), axes=IMAGES)
 def fused_conv(op: Op) -> list[Known | None]:
     return match_residual(op, lower_as(op, "Conv", 11, (0, 1, 2)), 3)
 
 
-@no_cpu_function(
-    "NhwcConv", "NhwcFusedConv", types=(0,), needs="rr", work=slides(1, 2, 3, "activation"), axes=IMAGES
-)
+@no_cpu_function("NhwcConv", "NhwcFusedConv", types=(0,), work=slides(1, 2, 3, "activation"), axes=IMAGES)
 def channels_last_conv(op: Op) -> list[Known | None]:
     return match_residual(op, lower_channels_last(op, "Conv", 11, (0, 1, 2)), 3)
 
 
-@ms_function("NhwcMaxPool", types=(0,), needs="r kernel_shape", work=POOLS, axes=IMAGES)
+@ms_function("NhwcMaxPool", types=(0,), work=POOLS, axes=IMAGES)
 def channels_last_pool(op: Op) -> list[Known | None]:
     return lower_channels_last(op, "MaxPool", 12, (0,))
 
 
-@ms_function("MaxpoolWithMask", types=(0,), needs="rr", work=POOLS)
+@ms_function("MaxpoolWithMask", types=(0,), work=POOLS)
 def masked_pool(op: Op) -> list[Known | None]:
     x = op.shape(0)
     match(op, 1, () if x is None else (None, None, *x[2:]), "the mask must have the input's spatial size")
@@ -55,7 +53,7 @@ def masked_pool(op: Op) -> list[Known | None]:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.ConvTransposeWithDynamicPads
-@ms_function("ConvTransposeWithDynamicPads", types=(0,), needs="rr", data=(2,), vectors=(2,))
+@ms_function("ConvTransposeWithDynamicPads", types=(0,), data=(2,), vectors=(2,))
 def conv_transpose_with_dynamic_pads(op: Op) -> Known:
     """Lower ConvTransposeWithDynamicPads, whose pads are an input."""
     found, pads = lower_as(op, "ConvTranspose", 11, (0, 1, 3))[0], op.ints(2)
@@ -70,7 +68,7 @@ def conv_transpose_with_dynamic_pads(op: Op) -> Known:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.QLinearConv
-@ms_function("QLinearConv", types=(7,), needs="rrrrrrrr", work=slides(3, 8), axes=IMAGES)
+@ms_function("QLinearConv", types=(7,), work=slides(3, 8), axes=IMAGES)
 def quantized_conv(op: Op) -> list[Known | None]:
     return lower_channels_last_if(op, "Conv", 11, (0, 3, 8))
 
@@ -79,7 +77,6 @@ def quantized_conv(op: Op) -> list[Known | None]:
     "QLinearAveragePool",
     operands="*S, ., ., ., .",
     types=(0,),
-    needs="rr.r kernel_shape",
     work=POOLS,
     axes=IMAGES,
 )
@@ -91,7 +88,6 @@ def quantized_average_pool(op: Op) -> list[Known | None]:
     "QLinearGlobalAveragePool",
     operands="*S, [1], [1], [1], [1]",
     types=(0,),
-    needs="rrrrr",
     work=reads(),
     axes=IMAGES,
 )

@@ -19,24 +19,23 @@ from .contrib import match, ms_function, no_cpu, no_cpu_function
 FLOAT, FLOAT16, BFLOAT16 = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16
 
 no_cpu(
-    "MatMulPacked", "*S K, N _, ? -> *S N", K="K", N="N", needs="rr K N packed_type",
+    "MatMulPacked", "*S K, N _, ? -> *S N", K="K", N="N",
     fault="cannot multiply these shapes", work=product_of(number("K")),
 )  # fmt: skip
 no_cpu(
-    "MatMulNBitsQLoRA", "*S K, N _ _, ?, _ _ _, ?, N _ _, ? -> *S N", K="K", N="N", needs="rrrrrrr K N",
+    "MatMulNBitsQLoRA", "*S K, N _ _, ?, _ _ _, ?, N _ _, ? -> *S N", K="K", N="N",
     fault="cannot multiply these shapes",
 )  # fmt: skip
-no_cpu("MoEPacked", "*S H, _ E, E I _, E I _, E H _, _ E -> *S H", needs="rrr.r down_type gate_type")
+no_cpu("MoEPacked", "*S H, _ E, E I _, E I _, E H _, _ E -> *S H")
 no_cpu(
     "RouterGateUpProj", "*S K, K M -> *S R, *S (M-R)//2", R="router_size",
-    where=("M >= R", "(M-R) % 2 == 0"), needs="rr router_size",
+    where=("M >= R", "(M-R) % 2 == 0"),
 )  # fmt: skip
 no_cpu(
     "HyperConnectionLowRankMix",
     "*S D, D, D R, R D, D C, *S D//C, *S C -> *S D//C, *S C, *S D",
     C="num_branches",
     where="D % C == 0",
-    needs="rrrrr num_branches",
 )
 
 
@@ -49,7 +48,7 @@ _BLOCKS = {
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.GatherPacked
-@ms_function("GatherPacked", needs="rr K packed_type")
+@ms_function("GatherPacked")
 def gather_packed(op: Op) -> Known:
     """Lower a Gather from packed weights: a row of `K` elements for each index."""
     k, dtype = op.int_attr("K", 0), op.int_attr("output_dtype", BFLOAT16)
@@ -66,7 +65,7 @@ _gate_and_up = Signature("*S C, *S C -> *S C", (), {})
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.SwiGLU
-@no_cpu_function("SwiGLU", types=(0,), needs="r")
+@no_cpu_function("SwiGLU", types=(0,))
 def swiglu(op: Op) -> list[Known | None]:
     """Lower SwiGLU; without input `up`, input `gate` holds both halves."""
     return (_gate_and_up if op.has(1) else _two_halves)(op)
@@ -85,7 +84,7 @@ def _experts(op: Op, experts: Dim) -> list[Cond]:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.MoEGroupRouter
-@ms_function("MoEGroupRouter", types=(0, "float", "float"), needs="rr top_k")
+@ms_function("MoEGroupRouter", types=(0, "float", "float"))
 def moe_group_router(op: Op) -> list[Known | None]:
     """Lower MoEGroupRouter: scores ``[tokens, experts]``, and weights if these are routed."""
     if op.wants(0) == op.wants(1) or op.wants(1) != op.wants(2):
@@ -111,7 +110,7 @@ def moe_group_router(op: Op) -> list[Known | None]:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.RMSNormRotary
-@no_cpu_function("RMSNormRotary", needs="rrrrr rotary_embedding_dim")
+@no_cpu_function("RMSNormRotary")
 def rms_norm_rotary(op: Op) -> list[Known | None]:
     """Lower a fused RMSNorm and rotary embedding of a slice of the last axis."""
     x, width = op.sized(0, 4), op.int_attr("input_width", 0)

@@ -49,15 +49,12 @@ def _inner(op: Op) -> Dim | None:
     "FusedMatMul",
     "TransposeMatMul",
     types=(0,),
-    needs="rr",
     fault="cannot multiply these shapes",
     advice="product",
     work=product_of(_inner),
     axes=product_axes(transposed=True),
 )
-@no_cpu_function(
-    "FusedMatMulActivation", types=(0,), needs="rr activation", work=product_of(_inner, None, "activation")
-)
+@no_cpu_function("FusedMatMulActivation", types=(0,), work=product_of(_inner, None, "activation"))
 def fused_matmul(op: Op) -> list[Known | None]:
     """Lower FusedMatMul: operands transposed by flags, then a MatMul."""
     orders = {}
@@ -102,11 +99,10 @@ def scaled_matmul(op: Op, scales: tuple[int, ...], zero: int, bias: int) -> Know
     return found
 
 
-no_cpu_function("GemmFastGelu", types=(0,), needs="rr")(partial(matmul, bias=2))
+no_cpu_function("GemmFastGelu", types=(0,))(partial(matmul, bias=2))
 ms_function(
     "DynamicQuantizeMatMul",
     types=("float",),
-    needs="rrr",
     work=product_of(last_of(0), 4),
     axes=mixes("uses one scale for all items of {symbol}"),
 )(partial(scaled_matmul, scales=(2,), zero=3, bias=4))
@@ -114,14 +110,13 @@ ms_function(
     "MatMulIntegerToFloat",
     operands="*A, *B, ?, ?, [1], ?, ?",
     types=(2,),
-    needs="rrrr",
     work=product_of(last_of(0), 6),
     axes=product_axes(),
 )(partial(scaled_matmul, scales=(2, 3), zero=5, bias=6))
-ms_function("SparseToDenseMatMul", types=(1,), needs="rr", work=product_of(_inner))(fused_matmul)
+ms_function("SparseToDenseMatMul", types=(1,), work=product_of(_inner))(fused_matmul)
 
 
-@ms_function("MatMulInteger16", needs="rr", work=product_of(last_of(0)))
+@ms_function("MatMulInteger16", work=product_of(last_of(0)))
 def matmul_integer16(op: Op) -> Known | None:
     found = op.walk.interner.tensor(0, None) if (product := matmul(op)) is None else product
     shape = getattr(found, "shape", None)
@@ -129,22 +124,20 @@ def matmul_integer16(op: Op) -> Known | None:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.FusedGemm
-@ms_function(
-    "FusedGemm", types=(0,), needs="rr", work=product_of(gemm_inner, 2, "activation"), axes=gemm_axes()
-)
+@ms_function("FusedGemm", types=(0,), work=product_of(gemm_inner, 2, "activation"), axes=gemm_axes())
 def fused_gemm(op: Op) -> list[Known | None]:
     return lower_as(op, "Gemm", 13, (0, 1, 2))
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.GemmFloat8
-@no_cpu_function("GemmFloat8", needs="rr", work=GEMM)
+@no_cpu_function("GemmFloat8", work=GEMM)
 def gemm_float8(op: Op) -> Known:
     found = lower_as(op, "Gemm", 13, (0, 1, 2))[0]
     return op.out(getattr(found, "shape", None), op.int_attr("dtype", FLOAT))
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.QGemm
-@ms_function("QGemm", needs="rrrrrr", axes=gemm_axes(3, 6))
+@ms_function("QGemm", axes=gemm_axes(3, 6))
 def quantized_gemm(op: Op) -> Known:
     """Lower QGemm; the result is float unless an output scale is given."""
     found = lower_as(op, "Gemm", 13, (0, 3, 6))[0]
@@ -164,7 +157,6 @@ def quantized_gemm(op: Op) -> Known:
 @ms_function(
     "MatMulNBits",
     types=(0,),
-    needs="rrr K N block_size",
     fault="cannot multiply these shapes",
     work=product_of(number("K"), 5),
     axes="*S k -> *S N",
@@ -218,7 +210,7 @@ def replace_last(op: Op, k: int, n: int, i: int = 0) -> Known:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.MatMulBnb4
-@ms_function("MatMulBnb4", types=(0,), needs="rrr K N block_size quant_type", work=product_of(last_of(0)))
+@ms_function("MatMulBnb4", types=(0,), work=product_of(last_of(0)))
 def matmul_bnb4(op: Op) -> Known:
     k, n = op.int_attr("K", 0), op.int_attr("N", 0)
     for i, least in ((1, -(-k * n // 2)), (2, -(-k * n // max(op.int_attr("block_size", 0), 1)))):
@@ -228,7 +220,7 @@ def matmul_bnb4(op: Op) -> Known:
     return replace_last(op, k, n) if op.int_attr("transB", 1) else replace_last(op, n, k)
 
 
-@ms_function("MatMulFpQ4", types=("float",), needs="rrr", data=(2,), work=product_of(last_of(0)))
+@ms_function("MatMulFpQ4", types=("float",), data=(2,), work=product_of(last_of(0)))
 def matmul_fpq4(op: Op) -> Known:
     shape, weights = op.shape(0), op.ints(2)
     if shape is None or weights is None or len(weights) != 2 or not shape:
@@ -239,25 +231,24 @@ def matmul_fpq4(op: Op) -> Known:
     return op.out([*shape[:-1], weights[1]])
 
 
-no_cpu("MatMulBlockQuantizedFp8Weight", "*S K, N K, N _, ?, N -> *S N", needs="rrr")
-no_cpu("MatMulBlockQuantizedFp4Weight", "*S K, N P, N _, ?, ?, N -> *S N", where="K == 2*P", needs="rrrr")
+no_cpu("MatMulBlockQuantizedFp8Weight", "*S K, N K, N _, ?, N -> *S N")
+no_cpu("MatMulBlockQuantizedFp4Weight", "*S K, N P, N _, ?, ?, N -> *S N", where="K == 2*P")
 no_cpu(
     "MatMulNBitsMlp",
     "*S K, *S K, K, ?, ?, N, ?, ?, N -> *S N, *S K",
     K="K",
     N="N",
-    needs="r..rr.rr K N activation block_size",
 )
 no_cpu(
     "MatMulNBitsQkv", "*S K, *S K, K, ?, ?, M, ?, ?, N, ?, ?, N -> *S M, *S N, *S N, *S K",
-    K="K", M="Nq", N="Nkv", needs="r.rrr.rr.rr K Nkv Nq block_size",
+    K="K", M="Nq", N="Nkv",
 )  # fmt: skip
-no_cpu("QOrderedMatMul", "~B M K, ?, ~B K N, ?, ?, N, ?, ? -> ~B M N", needs="rrrrr order_A order_B order_Y")
+no_cpu("QOrderedMatMul", "~B M K, ?, ~B K N, ?, ?, N, ?, ? -> ~B M N")
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.MoE
-@ms_function("MoE", types=(0,), needs="rrr.r")
-@ms_function("QMoE", types=(0,), needs="rrr..r")
+@ms_function("MoE", types=(0,))
+@ms_function("QMoE", types=(0,))
 def mixture_of_experts(op: Op) -> Known:
     """Lower MoE and QMoE: E experts from hidden size H to inner size I, and back."""
     quantized = op.node.op_type == "QMoE"
@@ -310,40 +301,40 @@ def _expert_scales(op: Op, experts: Dim, layers: tuple[tuple[int, Dim, Dim], ...
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.QuantizeLinear
-@ms_function("QuantizeLinear", needs="rr", work=makes(2), axes=quantize_axes)
+@ms_function("QuantizeLinear", work=makes(2), axes=quantize_axes)
 def quantize(op: Op) -> Known:
     scale_fits(op, op.int_attr("axis", 1))
     return op.out(op.shape(0), op.dtype(2) if op.has(2) else UINT8)
 
 
-@ms_function("DequantizeLinear", types=(1,), needs="rr", work=makes(2), axes=quantize_axes)
+@ms_function("DequantizeLinear", types=(1,), work=makes(2), axes=quantize_axes)
 def dequantize(op: Op) -> Known:
     scale_fits(op, op.int_attr("axis", 1))
     return op.like()
 
 
-no_cpu("QuantizeWithOrder", "*S, ? -> *S", types=("int8",), needs="rr order_input order_output")
+no_cpu("QuantizeWithOrder", "*S, ? -> *S", types=("int8",))
 
 
-@no_cpu_function("DequantizeWithOrder", needs="rr order_input order_output to")
+@no_cpu_function("DequantizeWithOrder")
 def dequantize_with_order(op: Op) -> Known:
     return op.out(op.shape(0), op.int_attr("to", FLOAT))
 
 
-@no_cpu_function("QuantizeBFP", types=("uint8", "int64", "int64"), needs="r bfp_type")
+@no_cpu_function("QuantizeBFP", types=("uint8", "int64", "int64"))
 def quantize_bfp(op: Op) -> list[Known | None]:
     rank = op.rank(0)
     dims = op.out([rank if rank is not None else op.fresh("a rank")])
     return [op.out([op.fresh("the bytes of the packed data")]), dims, dims]
 
 
-@no_cpu_function("DequantizeBFP", needs="rrr bfp_type", data=(1,))
+@no_cpu_function("DequantizeBFP", data=(1,))
 def dequantize_bfp(op: Op) -> Known:
     return op.out(op.ints(1), op.int_attr("dtype", FLOAT))
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.GatherBlockQuantized
-@ms_function("GatherBlockQuantized", types=(2,), needs="rrr")
+@ms_function("GatherBlockQuantized", types=(2,))
 def gather_block_quantized(op: Op) -> Known:
     """Lower GatherBlockQuantized: a Gather from packed bytes, unpacked along the last axis."""
     data, indices, bits = op.shape(0), op.shape(1), op.int_attr("bits", 4)
@@ -368,24 +359,23 @@ def gather_block_quantized(op: Op) -> Known:
 
 # ---------------------------------------------------------------------- quantized operators of the standard
 
-ms("QLinearLeakyRelu", "*S, [1], [1], [1], [1] -> *S", needs="rr.r", axes="=")
-ms("QLinearSigmoid", "*S, [1], [1], [1], [1] -> *S", needs="rr.r", axes="=")
+ms("QLinearLeakyRelu", "*S, [1], [1], [1], [1] -> *S", axes="=")
+ms("QLinearSigmoid", "*S, [1], [1], [1], [1] -> *S", axes="=")
 ms(
     "QLinearSoftmax",
     "*S C, [1], [1], [1], [1] -> *S C",
-    needs="rr.rr opset",
     axes=lambda op, outputs: along_axis(-1, rest=op.int_attr("opset", 13) < 13)(op, outputs),
 )
-ms("QLinearAdd", "~S, ., ., ~S, ., ., ., . -> ~S", needs="rr.rr.r", axes="=")
-ms("QLinearMul", "~S, ., ., ~S, ., ., ., . -> ~S", needs="rr.rr.r", axes="=")
-ms("QLinearWhere", "~S, ~S, [1], [1], ~S, [1], [1], [1], [1] -> ~S", types=(1,), needs="rrrrrrrrr", axes="=")
-no_cpu("MulInteger", "~S, ?, ~S, ? -> ~S", types=("int32",), needs="r.r")
-no_cpu("QOrderedGelu", "*S, ?, ? -> *S", needs="rrr")
-no_cpu("QOrderedLayerNormalization", "*S, ?, ?, ?, ? -> *S", needs="rrr.r")
+ms("QLinearAdd", "~S, ., ., ~S, ., ., ., . -> ~S", axes="=")
+ms("QLinearMul", "~S, ., ., ~S, ., ., ., . -> ~S", axes="=")
+ms("QLinearWhere", "~S, ~S, [1], [1], ~S, [1], [1], [1], [1] -> ~S", types=(1,), axes="=")
+no_cpu("MulInteger", "~S, ?, ~S, ? -> ~S", types=("int32",))
+no_cpu("QOrderedGelu", "*S, ?, ? -> *S")
+no_cpu("QOrderedLayerNormalization", "*S, ?, ?, ?, ? -> *S")
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.QLinearConcat
-@ms_function("QLinearConcat", types=(1,), needs="rrr axis", work=MOVES, axes=concat_axes(2, 3))
+@ms_function("QLinearConcat", types=(1,), work=MOVES, axes=concat_axes(2, 3))
 def quantized_concat(op: Op) -> list[Known | None]:
     for i in range(2, op.n_in, 3):
         for given, what in zip((i, i + 1, i + 2), (op.dtype(1), FLOAT, op.dtype(1)), strict=True):
@@ -396,12 +386,12 @@ def quantized_concat(op: Op) -> list[Known | None]:
     return lower_as(op, "Concat", 13, range(2, op.n_in, 3))
 
 
-@no_cpu_function("QLinearReduceMean", types=(0,), needs="rr.r axes keepdims")
+@no_cpu_function("QLinearReduceMean", types=(0,))
 def quantized_reduce_mean(op: Op) -> list[Known | None]:
     return lower_as(op, "ReduceMean", 13, (0,))
 
 
-@no_cpu_function("ReduceSumInteger", needs="r axes keepdims")
+@no_cpu_function("ReduceSumInteger")
 def reduce_sum_integer(op: Op) -> Known:
     found = lower_as(op, "ReduceSum", 11, (0,))[0]
     return op.out(getattr(found, "shape", None), INT32 if op.dtype(0) == 3 else UINT32 if op.dtype(0) else 0)
@@ -411,7 +401,6 @@ def reduce_sum_integer(op: Op) -> Known:
 @ms_function(
     "DynamicQuantizeLSTM",
     types=("float",),
-    needs="rrr.....rrrr",
     elements=(4,),
     work=Work(partial(recurrent_work, gates=4, cell=5)),
     # one scale for all rows
@@ -437,5 +426,5 @@ ms(
     "AttnLSTM",
     "T B I, D 4*H I+A, D 4*H H, D 8*H, B, D B H, D B H, D 3*H, D H Q, D M Q, D Q, B N M, B, D H+M A"
     " -> T D B H, D B H, D B H",
-    types=(0,), needs="rrr",
+    types=(0,),
 )  # fmt: skip

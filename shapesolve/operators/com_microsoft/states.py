@@ -42,7 +42,7 @@ def sequences(op: Op, i: int) -> Dim:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.CausalConvWithState
-@ms_function("CausalConvWithState", types=(0, 0), needs="rr")
+@ms_function("CausalConvWithState", types=(0, 0))
 def causal_conv_with_state(op: Op) -> list[Known | None]:
     """Lower CausalConvWithState; the state holds the inputs before the current ones."""
     n, window, dilation = op.int_attr("ndim", 1), state_window(op), _dilation(op)
@@ -70,9 +70,7 @@ def _dilation(op: Op) -> int:
     return dilation
 
 
-@ms_function(
-    "VarlenCausalConvWithState", operands="T C, C 1 K, _, C", types=(0, 0, 0), needs="rrr.r", elements=(2,)
-)
+@ms_function("VarlenCausalConvWithState", operands="T C, C 1 K, _, C", types=(0, 0, 0), elements=(2,))
 def varlen_causal_conv_with_state(op: Op) -> list[Known | None]:
     dilation = _dilation(op)
     x, kernel, batch = op.sized(0, 2), op.sized(1, 3), sequences(op, 2)
@@ -88,7 +86,7 @@ def varlen_causal_conv_with_state(op: Op) -> list[Known | None]:
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.EngramGate
 @ms_function(
-    "EngramGate", operands="B S M H, B S M H, B S H, M H, M H, M H", types=(0, 0), needs="rrrrr",
+    "EngramGate", operands="B S M H, B S M H, B S H, M H, M H, M H", types=(0, 0),
     axes="B S M h, B S M h, B S h, ?, ?, ? -> B S M ^H, B S M ^H",
 )  # fmt: skip
 def engram_gate(op: Op) -> list[Known | None]:
@@ -117,14 +115,12 @@ def _hash_operands(op: Op, past: int, hashes: int, offsets: int) -> None:
 
 ms(
     "NGramHashMapping", "B S, m, (n-1)*h, B n-1, (n-1)*h, ., B S -> B S (n-1)*h, B n-1", n="max_ngram_size",
-    h="n_head_per_ngram", where=("n >= 2", "h >= 1", "m >= n"), types=(0, 0),
-    needs="rrr max_ngram_size n_head_per_ngram pad_id", axes="B s, m, h, B p, k, ., B s -> B S K, B P",
+    h="n_head_per_ngram", where=("n >= 2", "h >= 1", "m >= n"), types=(0, 0), axes="B s, m, h, B p, k, ., B s -> B S K, B P",
 )  # fmt: skip
 
 
 @ms_function(
     "VarlenNGramHashMapping", operands="T, _, _, _, S H, _, ., T, S H", types=(0, 0, "int32", 0), elements=(3,),
-    needs="rrrr max_ngram_size n_head_per_ngram pad_id",
 )  # fmt: skip
 def varlen_ngram_hash_mapping(op: Op) -> list[Known | None]:
     ids, batch = op.sized(0, 1), sequences(op, 3)
@@ -139,8 +135,8 @@ def varlen_ngram_hash_mapping(op: Op) -> list[Known | None]:
 
 # ---------------------------------------------------------------------- replays and commits of captured states
 
-no_cpu("ConvStateReplay", "_, _, N, 8 -> N", types=(2,), needs="rrrr")
-no_cpu("GatedDeltaNetStateReplay", "_, _, N, 11 -> N", types=(2,), needs="rrrr")
+no_cpu("ConvStateReplay", "_, _, N, 8 -> N", types=(2,))
+no_cpu("GatedDeltaNetStateReplay", "_, _, N, 11 -> N", types=(2,))
 no_cpu(
     "Mamba2Verify",
     "R W, L C 3, L H S D, ?, C, H, H, H, H*D, 1 -> R H*D, L C 3, L H S D, R C, R H*D",
@@ -148,12 +144,11 @@ no_cpu(
     S="d_state=128",
     D="head_dim=64",
     types=(0, 1, 2, 0, "float"),
-    needs="rrrrrrrrrr heads n_groups",
 )
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.SpeculativePrefixCommit
-@no_cpu_function("SpeculativePrefixCommit", types=("int32", 3, 4), needs="rrrrrrr")
+@no_cpu_function("SpeculativePrefixCommit", types=("int32", 3, 4))
 def speculative_prefix_commit(op: Op) -> list[Known | None]:
     predicted = need_rank(op, 0, 1, 2)
     batch = None if predicted is None else [predicted[0] if len(predicted) == 2 else ONE]
@@ -166,7 +161,7 @@ _CSA_INPUTS = {1: "key", 8: "gate", 9: "position_bias", 10: "head_weights", 11: 
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.SparseAttentionIndexer
-@no_cpu_function("SparseAttentionIndexer", types=("int32", 0, 0), needs="r.rrrr.r compress_ratio policy_mode")
+@no_cpu_function("SparseAttentionIndexer", types=("int32", 0, 0))
 def sparse_attention_indexer(op: Op) -> list[Known | None]:
     """Lower SparseAttentionIndexer, by its policy. ``qsa`` keeps a key for each token; ``csa`` merges `compress_ratio`
     tokens into one and keeps what is left over.
@@ -200,7 +195,6 @@ def _compressed(op: Op, q: Shape, head: Dim) -> tuple[Dim, Known]:
 @no_cpu_function(
     "PackedSparseAttentionIndexer",
     types=("int32", "int32", 12, 0, 0, "int32", 0, "int32", "int32"),
-    needs="r.rrrrrr....rr.r compress_ratio policy_mode state_capacity",
 )
 def packed_sparse_attention_indexer(op: Op) -> list[Known | None]:
     csa = _indexer(op, {**_CSA_INPUTS, 14: "past_gate_buffer"})
@@ -230,7 +224,6 @@ no_cpu(
     "R C, R, N, N, N, N A, N -> N W, N, N",
     W="max_output_entries",
     types=("int32",),
-    needs="rrr max_output_entries policy_mode",
 )
 
 
