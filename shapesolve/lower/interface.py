@@ -114,6 +114,10 @@ def misfit(
     for i, formal in enumerate(interface.inputs):
         if formal.required and (i >= len(names) or not names[i]):
             return f"{op} requires input {formal.name} (index {i})"
+    for group in () if rule is None else rule.together:
+        missing = [i for i in group if i >= len(names) or not names[i]]
+        if missing and (len(missing) < len(group) or len(group) == 1):
+            return f"{op} requires input {interface.inputs[missing[0]].name} (index {missing[0]})"
     if interface.repeats and interface.inputs[-1].variable and "" in names[len(interface.inputs) - 1 :]:
         return f"{op} needs all of its inputs {interface.inputs[-1].name}, one is left out"
     if interface.most_inputs is not None and len(names) > interface.most_inputs:

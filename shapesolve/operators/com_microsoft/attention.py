@@ -204,6 +204,7 @@ def multi_head_work(op: Op, outputs: Outputs) -> Operations | None:
 @ms_function(
     "MultiHeadAttention",
     types=(0,),
+    together=((6, 7),),
     data=(8,),
     work=Work(multi_head_work),
     axes=batch_first(0, 1, 2, 4, 6, 7, shared=(5,)),

@@ -62,6 +62,7 @@ def _total(less: int) -> Reading:
 @ms_function(
     "GroupQueryAttention",
     types=(0, 3, 4, 0),
+    together=((1, 2), (7, 8)),
     runtime=("kernel", "never empty"),
     reads={5: _total(1), 6: _total(0)},
     data=(6,),

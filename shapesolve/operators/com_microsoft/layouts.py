@@ -53,7 +53,7 @@ def masked_pool(op: Op) -> list[Known | None]:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.ConvTransposeWithDynamicPads
-@ms_function("ConvTransposeWithDynamicPads", types=(0,), data=(2,), vectors=(2,))
+@ms_function("ConvTransposeWithDynamicPads", types=(0,), data=(2,), vectors=(2,), together=((2,),))
 def conv_transpose_with_dynamic_pads(op: Op) -> Known:
     """Lower ConvTransposeWithDynamicPads, whose pads are an input."""
     found, pads = lower_as(op, "ConvTranspose", 11, (0, 1, 3))[0], op.ints(2)
