@@ -114,10 +114,6 @@ def misfit(
     for i, formal in enumerate(interface.inputs):
         if formal.required and (i >= len(names) or not names[i]):
             return f"{op} requires input {formal.name} (index {i})"
-    for group in () if rule is None else rule.together:
-        missing = [i for i in group if i >= len(names) or not names[i]]
-        if missing and (len(missing) < len(group) or len(group) == 1):
-            return f"{op} requires input {interface.inputs[missing[0]].name} (index {missing[0]})"
     if interface.repeats and interface.inputs[-1].variable and "" in names[len(interface.inputs) - 1 :]:
         return f"{op} needs all of its inputs {interface.inputs[-1].name}, one is left out"
     if interface.most_inputs is not None and len(names) > interface.most_inputs:
@@ -174,7 +170,15 @@ def unchosen(node: Node, given: Attributes, rule: Rule | None) -> str | None:
 
 
 def misranked(node: Node, inputs: tuple[Known | None, ...], rule: Rule) -> str | None:
-    """Message on an input for axes or a target shape whose rank fails at run time; None if fine."""
+    """Message on an input that is missing, or whose rank is wrong, for the operator's kernel; None if all are fine."""
+    names = node.inputs
+    for group in rule.together:
+        missing = [i for i in group if i >= len(names) or not names[i]]
+        if missing and (len(missing) < len(group) or len(group) == 1):
+            return f"{node.op_type} requires its input {missing[0]}"
+    for i in rule.named:
+        if i < len(names) and not names[i]:
+            return f"{node.op_type} cannot run with an empty name as its input {i}"
     for least, positions in ((1, rule.vectors), (0, rule.flat)):
         for i in positions:
             known = inputs[i] if i < len(inputs) else None

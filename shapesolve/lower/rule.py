@@ -114,6 +114,7 @@ class Rule:
         data: Inputs used for their elements, not for their sizes: a target shape, axes, indices.
         elements: Inputs used for both: lengths of sequences, which are checked against sizes.
         together: Inputs of which the kernel takes all or none; one alone is needed, though the schema says optional.
+        named: Optional inputs that may be left out, but not by an empty name.
         vectors: Data inputs that must have rank 1; `flat` are those that must have rank 0 or 1.
         ranks: See `Ranks`; a signature implies it.
         fault: What a node with invalid sizes does, after the operator's name: ``cannot join these shapes``.
@@ -143,6 +144,7 @@ class Rule:
     elements: tuple[int, ...] = ()
     vectors: tuple[int, ...] = ()
     together: tuple[tuple[int, ...], ...] = ()
+    named: tuple[int, ...] = ()
     flat: tuple[int, ...] = ()
     ranks: Ranks = ""
     fault: str = ""

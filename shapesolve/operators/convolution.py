@@ -347,7 +347,7 @@ def global_pool(op: Op) -> Tensor:
 
 
 # https://onnx.ai/onnx/operators/onnx__MaxUnpool.html
-@lower("MaxUnpool", data=(2,), vectors=(2,), work=MOVES)
+@lower("MaxUnpool", data=(2,), named=(2,), vectors=(2,), work=MOVES)
 def max_unpool(op: Op) -> Known:
     kernel = kernel_attr(op)
     if kernel is None:

@@ -145,7 +145,7 @@ def squeeze_by_attribute(op: Op) -> Known:
     return squeezed(op, op.ints_attr("axes") or ())
 
 
-@_squeeze(since=13, reads={1: AXES}, data=(1,), vectors=(1,))
+@_squeeze(since=13, reads={1: AXES}, data=(1,), vectors=(1,), named=(1,))
 def squeeze(op: Op) -> Known:
     axes = op.const_ints(1) if op.has(1) else ()
     if axes is not None:
