@@ -1,9 +1,8 @@
 """`python .ci/schemas.py FILE`: write the interfaces of onnxruntime's own operators, those that onnx does not declare.
 
-A line is an operator at the opset version that brought it. An input or output is `name:T`, with `?` if it is optional, `*` if it
-repeats, `#` if it repeats with types of its own; `+` says that at least one is needed. `T` is a type, or a letter of `types`.
-A required attribute ends with `!`. What is `withdrawn` was an experiment of onnx, whose checker looks neither at its counts nor
-at its attributes.
+A line is an operator at the opset version that brought it. An input or output is `name:T`, with `?` if it is optional, `*` if
+it repeats, `#` if it repeats with types of its own; `+` says that at least one is needed. `T` is a type or a letter of `types`.
+A required attribute ends with `!`. What is `withdrawn` was an experiment of onnx, whose checker looks at none of its counts.
 """
 
 from __future__ import annotations
