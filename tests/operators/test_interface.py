@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import runpy
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,11 +15,13 @@ from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.capi.onnxruntime_pybind11_state import get_all_operator_schema
 
 import shapesolve
-from shapesolve.lower.interface import _taking
+from shapesolve.lower.interface import find_interface
 from shapesolve.operators import default_registry
 
 from ..building import built, session
 from .conftest import BOOL, FLOAT, INT32, INT64, RunFailed, agrees, model_of, one, run, shapes, text
+
+ROOT = Path(__file__).resolve().parents[2]
 
 UINT8, INT8 = TensorProto.UINT8, TensorProto.INT8
 X4 = "1 2 4 4"
@@ -239,26 +244,30 @@ def test_what_is_declared_of_an_unknown_operator_is_assumed() -> None:
     ]
 
 
+def test_the_table_of_onnxruntime_s_operators_is_its_own() -> None:
+    """`python .ci/schemas.py FILE` writes it."""
+    made = runpy.run_path(str(ROOT / ".ci/schemas.py"))["rows"]()
+    assert json.loads((ROOT / "shapesolve/operators/schemas.json").read_text("utf-8")) == made
+
+
 @pytest.mark.parametrize(
-    "op_type", sorted({r.op_type for r in default_registry() if r.domain == "com.microsoft" and r.takes})
+    "op_type", sorted({r.op_type for r in default_registry() if r.domain == "com.microsoft"})
 )
-def test_element_types_of_microsoft_operators_are_those_of_onnxruntime(op_type: str) -> None:
+def test_inputs_of_microsoft_operators_are_those_of_onnxruntime(op_type: str) -> None:
     """Its schema says which types an input takes, and which inputs have one type."""
-    (schema,) = [s for s in get_all_operator_schema() if (s.domain, s.name) == ("com.microsoft", op_type)]
-    rule = default_registry().lookup("com.microsoft", op_type, 1)
-    assert rule is not None
-    allowed = {c.type_param_str: frozenset(c.allowed_type_strs) for c in schema.type_constraints}
-    variables: dict[str, set[str]] = {}
-    for i, formal in enumerate(schema.inputs):
-        ours = _taking(rule.takes).formal(i)
-        if ours is None or not ours.allowed:
-            continue
-        types = {t[7:-1] for t in allowed.get(formal.typeStr, {formal.typeStr})}
-        assert {helper.tensor_dtype_to_string(t).split(".")[1].lower() for t in ours.allowed} == types
-        if len(types) > 1:
-            variables.setdefault(ours.variable, set()).add(formal.typeStr)
-    assert all(len(same) == 1 for same in variables.values())
-    assert len({t for same in variables.values() for t in same}) == len(variables)
+    own = [s for s in get_all_operator_schema() if (s.domain, s.name) == ("com.microsoft", op_type)]
+    interface = find_interface("com.microsoft", op_type, 1)
+    assert (interface is None) == (not own)
+    for schema in own:
+        assert interface is not None
+        allowed = {c.type_param_str: c.allowed_type_strs for c in schema.type_constraints}
+        for formal, ours in zip(schema.inputs, interface.inputs, strict=True):
+            types = allowed.get(formal.typeStr, [formal.typeStr])
+            names = {helper.tensor_dtype_to_string(t).split(".")[1].lower() for t in ours.allowed}
+            assert names == {t.partition("(")[2][:-1] for t in types if "tensor(" in t}
+            repeats = formal.option.name == "Variadic" and schema.min_input >= len(schema.inputs)
+            assert ours.required == (formal.option.name == "Single" or repeats)
+            assert ours.variable in ("", formal.typeStr)
 
 
 @pytest.mark.parametrize(
@@ -281,7 +290,8 @@ def test_a_file_with_wrong_types_does_not_load(
     op_type: str, dims: list[str], attributes: dict[str, int], dtype: int
 ) -> None:
     """Each input in turn has this type, the others one that runs."""
-    formals = _taking(default_registry().lookup("com.microsoft", op_type, 1).takes)
+    formals = find_interface("com.microsoft", op_type, 1)
+    assert formals is not None
     good = [
         0 if f is None or not f.allowed else TensorProto.FLOAT if 1 in f.allowed else min(f.allowed)
         for f in map(formals.formal, range(len(dims)))

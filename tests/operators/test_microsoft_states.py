@@ -12,8 +12,7 @@ import onnx
 import pytest
 
 import shapesolve
-from shapesolve.lower.interface import _taking
-from shapesolve.operators import default_registry
+from shapesolve.lower.interface import find_interface
 
 from .conftest import FLOAT, INT32, INT64, agrees, one, shapes
 
@@ -24,9 +23,9 @@ def ms(op_type: str, *inputs: str | None, n_out: int = 1, dtypes: Any = HALF, **
     """A node whose inputs have this type, or, where they do not take it, the first one that they take."""
     consts = rest.pop("consts", {})
     if isinstance(dtypes, int):
-        rule = default_registry().lookup("com.microsoft", op_type, 1)
-        assert rule is not None
-        formals = [_taking(rule.takes).formal(i) for i in range(len(inputs))]
+        interface = find_interface("com.microsoft", op_type, 1)
+        assert interface is not None
+        formals = [interface.formal(i) for i in range(len(inputs))]
         taken = [frozenset() if f is None else f.allowed for f in formals]
         dtypes = [dtypes if not types or dtypes in types else min(types) for types in taken]
     return one(op_type, inputs, rest, consts, domain="com.microsoft", n_out=n_out, dtypes=dtypes)
