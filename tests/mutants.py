@@ -56,9 +56,9 @@ MUTANTS = {
         "if any(n > 1 and n in freeing.seen for n in dims):", "if False:", "test_free_sizes.py test_free.py",
     ),
     "sizes-check": Mutant(
-        "accepted sizes are never asked of check_inputs", "sizes.py",
-        "lambda sizes: _shapes(analysis, sizes) is not None and runs(sizes)",
-        "lambda sizes: _shapes(analysis, sizes) is not None", "test_sizes.py test_enumeration.py test_inputs.py",
+        "accepted sizes are never asked of check_inputs", "solved.py",
+        "return not self.violations_at(sizes)\n\n        return SizeFinder(",
+        "return True\n\n        return SizeFinder(", "test_sizes.py test_enumeration.py test_inputs.py",
     ),
     "restriction-fails": Mutant(
         "of the sizes between a sample that runs and one that fails, none is judged", "sample.py",

@@ -80,7 +80,7 @@ class Samples:
                 yield Sample(nearer(runs, fails, lambda at, _: self._runs(at)), fails)
 
     def _closer(self, cond: Cond, runs: Sizes, fails: Sizes) -> dict[str, int]:
-        """Return rejected sizes beside accepted ones, found by bisection if one size differs."""
+        """Return rejected sizes closer to accepted ones that break nothing else, found by bisection if one size differs."""
         changed = [n for n in fails if runs[n] != fails[n]]
         good, bad = (runs[changed[0]], fails[changed[0]]) if len(changed) == 1 else (0, 0)
         while abs(good - bad) > 1:
@@ -88,7 +88,8 @@ class Samples:
             broken = cond.evaluate({**fails, changed[0]: middle}) is False
             good, bad = (good, middle) if broken else (middle, bad)
         found = {**fails, **dict.fromkeys(changed[: len(changed) == 1], bad)}
-        return dict(fails) if self._runs(found) else found
+        before, after = ({b.cond for b in self.checker.broken(at)} for at in (fails, found))
+        return found if after and after <= before else dict(fails)
 
     def nearest(self, cond: Cond, sample: Sample, cause: Cond | None = None) -> Sample:
         """Return the sample with the rejected size moved as close as possible to the accepted one. Other conditions can be

@@ -319,7 +319,7 @@ def _formal(
 # ---------------------------------------------------------------------- operators that onnx does not declare
 
 _TABLE = Path(__file__).parent.parent / "operators" / "schemas.json"
-_OPTIONS = {"": "Single", "?": "Optional", "*": "Variadic", "#": "Variadic"}
+_OPTIONS = {"": "Single", "?": "", "*": "Variadic", "#": "Variadic"}
 _FORMAL = re.compile(r"(?P<name>[^:]*):(?P<type>[^?*#+]*)(?P<option>[?*#]?)(?P<needed>\+?)")
 
 
