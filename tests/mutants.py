@@ -127,7 +127,7 @@ MUTANTS = {
     ),
     "declared-reads": Mutant(
         "Squeeze does not declare that it reads its axes", "layout.py",
-        "@_squeeze(since=13, reads={1: AXES}, data=(1,), vectors=(1,))", "@_squeeze(since=13, vectors=(1,))",
+        "@_squeeze(since=13, reads={1: AXES}, data=(1,), vectors=(1,), named=(1,))", "@_squeeze(since=13, vectors=(1,))",
         "test_declarations.py",
     ),
     "line-text": Mutant(
