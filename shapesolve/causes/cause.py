@@ -71,6 +71,13 @@ class Causes:
                     lengths[tensor] = min(c.size for c in now)
         return min(lengths, key=lambda t: lengths[t], default=None)
 
+    def is_free(self, tensor: str) -> bool:
+        """Return True if no node fixes the numbers of a stored tensor, as a weight behind a Reshape fixes its target."""
+        needs = self._needs_with(((tensor, None),))
+        symbols = frozenset[str]() if needs is None else needs.symbols[tensor, None]
+        fixed = (c for *_, c in (() if needs is None else needs.conds) if c.kind == "==" and c.free)
+        return needs is not None and not any(c.free <= symbols for c in fixed)
+
     def _needs_with(self, places: tuple[Place, ...]) -> _Needs | None:
         """Return the requirements with these sizes and numbers unknown; None if the budget is spent."""
         if places not in self._needs:

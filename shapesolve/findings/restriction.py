@@ -184,7 +184,7 @@ class _Restrictions:
             "repairs": tuple(found),
             "declare": self._declared(term, sample),
             "constants": () if meant else tuple(filter(None, [named])),
-            "export": named if is_export else "",
+            "export": named if is_export and self.baked.causes.is_free(named) else "",
         }
         return _limit(code, term, only, tuple(culprits or filter(None, [named])), facts)
 

@@ -83,7 +83,7 @@ def findings(analysis: Solved) -> Iterator[Finding]:
             repairs=tuple(found),
             declare={name: to.const},
             constants=tuple(filter(None, [named])),
-            export=named if is_export else "",
+            export=named if is_export and baked.causes.is_free(named) else "",
         ).told()
 
 
