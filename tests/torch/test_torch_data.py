@@ -66,7 +66,6 @@ def test_an_example_of_size_one_is_named() -> None:
     assert "2 or more" in report.errors[0].help
 
 
-@pytest.mark.xfail(reason="lost when branches were joined, to be mended", strict=False)
 def test_a_size_that_data_decides_is_a_warning() -> None:
     keep = torch.zeros(2, 6, dtype=torch.bool)
     keep[:, :2] = True

@@ -121,7 +121,6 @@ class Strips(nn.Module):
         return y.reshape(n, h, w + -w % 4)[..., :w]
 
 
-@pytest.mark.xfail(reason="lost when branches were joined, to be mended", strict=False)
 def test_a_condition_that_can_be_declared_is_beside_sizes_that_are_left_open() -> None:
     shapes = {"x": {1: Dim("h", min=4, max=40), 2: Dim("w", min=4, max=40)}}
     report = check(Strips(), (torch.randn(2, 12, 13),), dynamic_shapes=shapes)
@@ -183,7 +182,6 @@ class Crnn(nn.Module):
         return self.head(words)
 
 
-@pytest.mark.xfail(reason="lost when branches were joined, to be mended", strict=False)
 def test_a_recurrent_layer_is_not_unrolled_after_a_failed_export(monkeypatch: pytest.MonkeyPatch) -> None:
     decomposed: list[int] = []
     whole = torch.export.ExportedProgram.run_decompositions
