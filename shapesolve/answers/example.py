@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from .solved import Solved
 
 
-#: an image side or a sequence above it is shown only if the model runs at no smaller one
+#: an image side or a sequence above it is shown only if the model does not run with a smaller one
 _, LARGEST = SMALL_DOMAINS
 
 
 class Typical(NamedTuple):
-    """Sizes that people use of a model, and the conditions and least size of similar ones."""
+    """Usual sizes of a model, and the conditions and the minimum size of similar ones."""
 
     sizes: Model
     conds: tuple[Cond, ...]
@@ -32,10 +32,10 @@ class Typical(NamedTuple):
 def typical(
     solved: Solved, fixed: Mapping[str, int] | None = None, also: Sequence[Cond] = ()
 ) -> Typical | None:
-    """Return typical sizes at which a model runs, or None if none were found.
+    """Return typical sizes that run, or None if none were found.
 
     Names that stand for the same have equal sizes (224 x 224 before 448 x 112), and nothing is above 4,096
-    unless the model runs at no smaller sizes. Sizes in the scope of the contract come first, at which nothing runs only
+    unless the model does not run with smaller sizes. Sizes in the scope of the contract come first, at which nothing runs only
     because an axis of 1 broadcasts, and those at which the outputs are as declared.
 
     Args:
@@ -121,8 +121,8 @@ def _beside(finder: SizeFinder, given: Mapping[str, int]) -> dict[str, Model | N
 
 
 def data_conditions(solved: Solved, sizes: Mapping[str, int]) -> list[str] | None:
-    """Return the conditions on data that are left open at these sizes, each with the meaning of its names; None if the
-    sizes are refused.
+    """Return the conditions on data that these sizes do not decide, each with the meaning of its names. None if the sizes
+    are refused.
     """
     if not solved.contract.internal:
         return []
@@ -168,9 +168,9 @@ def rounder_text(sizes: Mapping[str, int] | None, changed: Sequence[str]) -> str
 
 
 def closest(near: Mapping[str, Model | None], given: Mapping[str, int], finder: SizeFinder) -> list[Model]:
-    """Return the sizes worth proposing, the best first: few changes, and none that is far larger than another.
+    """Return the sizes worth proposing, the best first. They change little, and none is far larger than another.
 
-    If several sizes change, they are the rounder ones of the same shapes: 224 x 224 for 239 x 239.
+    If several sizes change, rounder ones of the same shapes are proposed (224 x 224 for 239 x 239).
     """
     found = [sizes for sizes in near.values() if sizes is not None]
     ranked = sorted(found, key=lambda sizes: (len(_changed(sizes, given)), _far(sizes, given)))

@@ -321,7 +321,7 @@ class Solved:
 
     @cached_property
     def example(self) -> Mapping[str, int] | None:
-        """Return typical sizes at which the model runs, or None if none were found."""
+        """Return typical sizes that run, or None if none were found."""
         found = typical(self)
         return None if found is None else found.sizes
 

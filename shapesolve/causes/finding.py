@@ -57,9 +57,9 @@ class ExampleModel(NamedTuple):
 
 
 class Kind:
-    """A kind of finding: its code, its page, and the sentences that are made of its facts.
+    """A kind of finding: its code, its page, and the sentences that state its facts.
 
-    A subclass stands in the module that finds it. Its docstring is its page: a line that says what is wrong, what that
+    A subclass is defined in the module that finds it. Its docstring is its page: a line that says what is wrong, what that
     means, and `## What to do`. Its fields are facts; `title`, `notes` and `help` put them into words.
     """
 
@@ -85,7 +85,7 @@ class Kind:
         return ""
 
     def finding(self, node: str = "", op_type: str = "", **fields: Any) -> Finding:
-        """Return the finding at a node; `fields` are those of `Finding`."""
+        """Return the finding at a node; `fields` are further fields of `Finding`."""
         return self.worded(self.title(), node, op_type, notes=tuple(self.notes()), help=self.help(), **fields)
 
     @classmethod

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 _TYING = ("==", "or")
 
 Place = tuple[str, str]
-#: whether an edit is of no use, given the state of its lowering and the conditions recorded since the last question
+#: whether an edit is of no use, given the state of its lowering and the conditions recorded since the last query
 _StillFails = Callable[[LoweringState, Iterable[Entry]], bool]
 _T = TypeVar("_T")
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ..answers.names import unknown_operators
 from ..causes.finding import ExampleModel, Finding, Kind
 from ..causes.limits import MAX_LISTED
 from ..causes.wording import quoted_conditions
@@ -54,7 +55,7 @@ class DependsOnData(Kind):
 def find(analysis: Solved) -> Iterator[Finding]:
     """Yield requirements that depend on input data rather than on input sizes.
 
-    Those on sizes without a reason are left out: the shape of a tensor is unknown, which another finding says.
+    Those of nodes behind a tensor of unknown shape are left out, which another finding says.
     """
     if analysis.conflicts:
         return
@@ -65,13 +66,16 @@ def find(analysis: Solved) -> Iterator[Finding]:
         for node in a.sites
     }
     groups: dict[tuple[str, str, str], list[Term]] = {}
-    known = {*analysis.lowered.reasons, *analysis.symbols}
+    lowered = analysis.lowered
+    unknown = {*lowered.unranked_behind, *unknown_operators(lowered)}
     for term in analysis.contract.internal:
         needs = [c for c in term.constraints if c.role == "requirement"]
         own = next((c for c in needs if c.cond is term.cond), needs[-1] if needs else None)
         if own is None or own.cond.is_false:  # another finding tells it
             continue
-        if (own.node, term.cond.free) not in reported and known.issuperset(term.symbols):
+        node_, prefix = lowered.scopes.get(own.node, (None, ""))
+        read = () if node_ is None else (lowered.full_name(n, prefix) for n in node_.inputs if n)
+        if (own.node, term.cond.free) not in reported and unknown.isdisjoint(read):
             groups.setdefault((own.node, own.op_type, own.rule), []).append(term)
     for (node, op_type, rule), terms in groups.items():
         kind = DependsOnData(terms, rule, analysis.lowered.reasons)

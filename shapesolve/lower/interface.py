@@ -13,7 +13,6 @@ import re
 from collections.abc import Iterable, Mapping
 from collections.abc import Sequence as Seq
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import onnx
@@ -318,7 +317,6 @@ def _formal(
 
 # ---------------------------------------------------------------------- operators that onnx does not declare
 
-_TABLE = Path(__file__).parent.parent / "operators" / "schemas.json"
 _OPTIONS = {"": "Single", "?": "", "*": "Variadic", "#": "Variadic"}
 _FORMAL = re.compile(r"(?P<name>[^:]*):(?P<type>[^?*#+]*)(?P<option>[?*#]?)(?P<needed>\+?)")
 
@@ -331,8 +329,10 @@ def _own(domain: str, op_type: str) -> list[dict[str, Any]]:
 @lru_cache(maxsize=1)
 def _table() -> dict[str, list[dict[str, Any]]]:
     """Return the table that `.ci/schemas.py` makes."""
+    from importlib.resources import files  # a compiled module does not know its folder
+
     found: dict[str, list[dict[str, Any]]] = {}
-    for row in json.loads(_TABLE.read_text("utf-8")):
+    for row in json.loads(files("shapesolve").joinpath("operators/schemas.json").read_text("utf-8")):
         found.setdefault(row["op"], []).append(row)
     return found
 

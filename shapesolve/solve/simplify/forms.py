@@ -11,6 +11,7 @@ from functools import partial
 from itertools import islice
 
 from ...expr import (
+    ZERO,
     Atom,
     Cond,
     Dim,
@@ -142,6 +143,7 @@ class Forms:
         price = cost(cond)
         for source, is_proof in (
             (self._by_expressions, True),
+            (self._stripped, True),
             (self._by_ranges, True),
             (self._by_parts, False),
         ):
@@ -166,6 +168,14 @@ class Forms:
 
     def _by_expressions(self, cond: Cond) -> Iterator[Cond]:
         yield self.simplifier.cond(cond)
+
+    def _stripped(self, cond: Cond) -> Iterator[Cond]:
+        """Candidate: positive factors of all terms dropped."""
+        d = cond.args[0] if cond.kind in ("==", "!=", ">=") else ZERO
+        if isinstance(d, Dim) and d.terms and not d.const:
+            positive = tuple(a for a in common_factor(d) if self.domain.holds(ge(of_atom(a), 1)))
+            if positive:
+                yield _related(cond.kind, without(d, positive))
 
     def _by_ranges(self, cond: Cond) -> Iterator[Cond]:
         """Candidates: ranges and remainders of single symbols. They are of the condition by itself and together with
