@@ -67,18 +67,18 @@ def _cpu(work: Callable[[], object]) -> float:
 # ---------------------------------------------------------------------- gigabytes
 
 
-def write_inline(file: Path, quarters: int) -> None:
-    """A chain of MatMuls with so many quarters of a GiB of inline weights, as a sparse file: no disk is used."""
-    nodes = [helper.make_node("MatMul", [f"x{i}", f"w{i}"], [f"x{i + 1}"]) for i in range(quarters)]
-    given = [helper.make_tensor_value_info("x0", TensorProto.FLOAT, ["batch", _SIDE])]
-    made = [helper.make_tensor_value_info(f"x{quarters}", TensorProto.FLOAT, ["batch", _SIDE])]
+def write_inline(file: Path, weights: int, side: int = _SIDE) -> None:
+    """A chain of MatMuls by so many square inline weights (quarters of a GiB), as a sparse file: no disk is used."""
+    nodes = [helper.make_node("MatMul", [f"x{i}", f"w{i}"], [f"x{i + 1}"]) for i in range(weights)]
+    given = [helper.make_tensor_value_info("x0", TensorProto.FLOAT, ["batch", side])]
+    made = [helper.make_tensor_value_info(f"x{weights}", TensorProto.FLOAT, ["batch", side])]
     graph = helper.make_graph(nodes, "large", given, made).SerializeToString()
-    length, heads = 4 * _SIDE * _SIDE, []
-    for i in range(quarters):
-        told = TensorProto(name=f"w{i}", data_type=TensorProto.FLOAT, dims=[_SIDE, _SIDE]).SerializeToString()
+    length, heads = 4 * side * side, []
+    for i in range(weights):
+        told = TensorProto(name=f"w{i}", data_type=TensorProto.FLOAT, dims=[side, side]).SerializeToString()
         told += _tag(TensorProto, "raw_data") + _varint(length)
         heads.append(_tag(onnx.GraphProto, "initializer") + _varint(len(told) + length) + told)
-    size = len(graph) + sum(map(len, heads)) + quarters * length
+    size = len(graph) + sum(map(len, heads)) + weights * length
     model = onnx.ModelProto(ir_version=9, opset_import=[helper.make_opsetid("", 17)]).SerializeToString()
     with file.open("wb") as stream:
         stream.write(model + _tag(onnx.ModelProto, "graph") + _varint(size) + graph)

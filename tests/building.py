@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import onnx
@@ -19,11 +19,18 @@ CORPUS = Path(os.environ.get("SHAPESOLVE_CORPUS") or "nowhere")
 #: True if every corpus model and every expensive case is wanted, not the fixed tenth
 EVERYTHING = bool(os.environ.get("SHAPESOLVE_ALL"))
 
+T = TypeVar("T")
+
 ort.set_default_logger_severity(4)
 
 
-def seeds(first: int, end: int, step: int = 1, share: int = 5) -> range:
-    """Seeds of random cases: a fixed fifth of them (or less), all with `EVERYTHING`."""
+def share(cases: Iterable[T], every: int) -> list[T]:
+    """Every so-manieth case, all with `EVERYTHING`."""
+    return list(cases)[:: 1 if EVERYTHING else every]
+
+
+def seeds(first: int, end: int, step: int = 1, share: int = 8) -> range:
+    """Seeds of random cases: a fixed eighth of them (or less), all with `EVERYTHING`."""
     return range(first, end if EVERYTHING else first + max((end - first) // share, step), step)
 
 

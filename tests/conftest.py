@@ -16,7 +16,7 @@ from shapesolve.model import Model, saving
 from shapesolve.report import json as documents
 
 os.environ.pop("COLUMNS", None)  # pipes are wrapped at it
-EXAMPLES = 100 if os.environ.get("SHAPESOLVE_ALL") else 40
+EXAMPLES = 100 if os.environ.get("SHAPESOLVE_ALL") else 25
 settings.register_profile(
     "steady", derandomize=True, deadline=None, max_examples=EXAMPLES, database=None, print_blob=True
 )

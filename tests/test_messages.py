@@ -61,7 +61,7 @@ def made(
 
 def test_quoted_sizes_are_those_given() -> None:
     quoted = 0
-    for name, nodes, shapes in islice(cases(), 0, None, 1 if EVERYTHING else 2):
+    for name, nodes, shapes in islice(cases(), 0, None, 1 if EVERYTHING else 5):
         model = text("float[A, K] a, float[B, L] b, float[C, M] c", f"{WEIGHT} {nodes}", "q")
         for info in model.graph.node:
             model.graph.value_info.append(helper.make_tensor_value_info(info.output[0], 1, None))
@@ -75,7 +75,7 @@ def test_quoted_sizes_are_those_given() -> None:
                 if real is not None:
                     assert [int(s) for s in sizes.split(",")] == list(real), (name, shapes, violation.message)
                     quoted += 1
-    assert quoted > 50
+    assert quoted > 20
 
 
 @pytest.mark.parametrize("empty", [0, 2])

@@ -98,7 +98,7 @@ _NODES = {
 _CHOICES = [
     (then, other, node)
     for number, (then, other, node) in enumerate(product(_THEN, _ELSE, _NODES))
-    if EVERYTHING or number % 5 == 0
+    if EVERYTHING or number % 9 == 0
 ]
 
 

@@ -27,7 +27,7 @@ from shapesolve.expr import ZERO, Dim
 from shapesolve.lower.work import each
 from shapesolve.operators import default_registry
 
-from ..building import EVERYTHING
+from ..building import share
 from ..expr.trees import build, trees
 from ..operators.conftest import one, text
 from .replay import compare, operations
@@ -38,7 +38,7 @@ BUNDLED = sorted(f.parent.name for f in MODELS.glob("*/truth.json"))
 NOT_EVALUATED = {"script_loop_if__ts": ["not evaluated: _v0 (n_steps)"]}
 
 
-@pytest.mark.parametrize("name", BUNDLED if EVERYTHING else BUNDLED[::2])
+@pytest.mark.parametrize("name", share(BUNDLED, 3))
 def test_memory_and_operations_are_those_of_measured_runs(name: str) -> None:
     assert list(dict.fromkeys(compare(MODELS / name))) == NOT_EVALUATED.get(name, [])
 

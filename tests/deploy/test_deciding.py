@@ -172,7 +172,7 @@ MODELS = {
 @pytest.mark.parametrize("name", MODELS)
 def test_numbers_that_decide_sizes_run(name: str) -> None:
     runs = session(MODELS[name])
-    for feed in ss.generate_inputs(MODELS[name], count=20 if EVERYTHING else 4):
+    for feed in ss.generate_inputs(MODELS[name], count=20 if EVERYTHING else 2):
         runs.run(None, feed)
 
 

@@ -37,7 +37,7 @@ def test_what_is_said_is_so() -> None:
 
 def test_most_graphs_run_and_many_kinds_are_drawn() -> None:
     loaded, seen, opsets = 0, set[str](), set[int]()
-    for seed in range(count := 250 if EVERYTHING else 100):
+    for seed in range(count := 250 if EVERYTHING else 50):
         drawn = drawn_model(seed)
         seen |= {n.op_type for n in drawn.model.graph.node}
         opsets.add(drawn.model.opset_import[0].version)

@@ -13,7 +13,7 @@ import pytest
 
 import shapesolve
 
-from ..building import EVERYTHING
+from ..building import EVERYTHING, share
 from .conftest import agrees, broken, one, shapes, text
 from .runs_apart import come_back
 
@@ -157,14 +157,14 @@ EMPTY = [
 
 
 @pytest.mark.skipif(not hasattr(os, "fork") or machine() not in ("x86_64", "AMD64"), reason="no trap to see")
-@pytest.mark.parametrize("equation", EMPTY if EVERYTHING else EMPTY[::2])
+@pytest.mark.parametrize("equation", share(EMPTY, 4))
 def test_einsum_of_empty_operands(equation: str) -> None:
     terms = [t.replace("...", "X").upper() for t in equation.split("->")[0].split(",")]
     model = one("Einsum", [" ".join(t) for t in terms], {"equation": equation})
     names = sorted({d for t in terms for d in t})
     draw = random.Random(1)
     every = [dict(zip(names, chosen, strict=True)) for chosen in product((0, 1, 3), repeat=len(names))]
-    sizes = every if len(every) < 28 else draw.sample(every, 40 if EVERYTHING else 20)
+    sizes = every if len(every) < 28 else draw.sample(every, 40 if EVERYTHING else 12)
     analysis = shapesolve.analyze(model)
     real = come_back([(model, [[at[d] for d in t] for t in terms]) for at in sizes])
     assert [not broken(analysis, at) for at in sizes] == real

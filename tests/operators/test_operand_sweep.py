@@ -31,7 +31,7 @@ BEYOND = frozenset(_BEYOND.split())
 #: operators whose nodes may run with names for sizes and are refused here: an entry of `DIFFERENCES`
 UNCHECKED = {"Inverse": "inverse-squares"}
 #: nodes of each operator that are tried without `EVERYTHING`: one as it is, and others with a change
-BY_DAY = 4
+BY_DAY = 2
 
 
 def _work(node: Node, names: bool) -> Iterator[str]:

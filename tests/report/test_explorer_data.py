@@ -16,7 +16,7 @@ from shapesolve.explorer.scopes import Scoped, find_scopes
 from shapesolve.explorer.tables import explorer_data
 from shapesolve.expr import Cond, Dim, divides, eq, ge, ite, parse_dim, symbol
 
-from ..building import EVERYTHING
+from ..building import share
 from ..operators.conftest import text
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -113,7 +113,7 @@ def test_deep_expressions_are_no_problem() -> None:
 
 @pytest.mark.parametrize(
     "path",
-    MODELS if EVERYTHING else MODELS[::2],
+    share(MODELS, 5),
     ids=lambda p: p.stem if p.stem != "model" else p.parent.name,
 )
 def test_tables_are_consistent(path: Path) -> None:

@@ -89,7 +89,7 @@ def _runs(session: ort.InferenceSession, sizes: dict[str, int]) -> bool:
     return not _refusal(session, sizes)
 
 
-@pytest.mark.parametrize("seed", range(120 if EVERYTHING else 24))
+@pytest.mark.parametrize("seed", range(120 if EVERYTHING else 12))
 def test_titles_hold_for_whatever_runs_and_helps_name_sizes_that_run(seed: int) -> None:
     m, names = drawn(Random(seed))
     a, session = ss.analyze(m), building.session(m, optimized=False)
@@ -123,7 +123,7 @@ def _holds(finding: Finding, a: ss.Analysis, session: ort.InferenceSession) -> N
         assert _runs(session, full), finding.help
 
 
-@pytest.mark.parametrize("seed", range(60 if EVERYTHING else 12))
+@pytest.mark.parametrize("seed", range(60 if EVERYTHING else 8))
 def test_why_names_where_onnxruntime_stops_and_sizes_that_run(seed: int) -> None:
     random = Random(1000 + seed)
     m, _ = drawn(random)

@@ -56,7 +56,7 @@ def same_everywhere(conds, tops):
 TOPS = {0: 1, 1: 140, 2: 36, 3: 14, 4: 8, 5: 5, 6: 4}
 
 
-@settings(max_examples=100 if EVERYTHING else 20)
+@settings(max_examples=100 if EVERYTHING else 10)
 @given(st.lists(st.sampled_from(REAL), min_size=1, max_size=4, unique=True))
 def test_contracts_in_short_forms_hold_at_the_same_sizes(texts):
     same_everywhere([parse_cond(t) for t in texts], TOPS)
