@@ -44,10 +44,8 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=1000, help="of graphs, questions or files")
     parser.add_argument("--seed", type=int, default=0, help="the first one")
     parser.add_argument("--seconds", type=float, help="stop after so long")
-    parser.add_argument("--out", type=Path, help="a folder for what fails: scripts of graphs, files")
-    parser.add_argument(
-        "--misses", action="store_true", help="scripts of graphs that are accepted and fail, too"
-    )
+    parser.add_argument("--out", type=Path, help="a folder for what fails: models, files")
+    parser.add_argument("--misses", action="store_true", help="models that are accepted and fail, too")
     given = parser.parse_args()
     return int({"graphs": _graphs, "solver": _solver, "bytes": _bytes}[given.what](given))
 

@@ -1,22 +1,19 @@
-"""The campaign of graphs: draw, judge in a process of its own, count, shrink what fails and write it down."""
+"""The campaign of graphs: draw, judge in a process of its own, count, and write down what fails."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import onnx
 
-from .builder import DOMAIN
 from .isolate import Lost, Worker, answers
-from .judge import FAILURES, Claim, Fault, Judge, Verdict
+from .judge import FAILURES, Fault, Judge, Verdict
 from .model import Drawn, drawn_model
-from .script import script_text
-from .shrink import shrunk
 
 _EMPTY = Drawn(onnx.ModelProto(), {}, {})
 _MODES = ("named", "named", "named", "strict", "named", "equal", "named", "strict")
@@ -29,18 +26,6 @@ def judged(seed: int) -> Iterator[str]:
     judge = Judge(drawn, seed, mode_of(seed))
     yield from judge.run(drawn.bindings(Random(seed)))
     return judge.verdict
-
-
-def judged_again(drawn: Drawn, broadcast: str, claims: tuple[Claim, ...]) -> Iterator[str]:
-    """Judges a model that was drawn and changed, at the sizes that it carries."""
-    judge = Judge(drawn, 0, broadcast, claims)
-    yield from judge.run([drawn.sizes])
-    return judge.verdict
-
-
-def work(*arguments: Any) -> Iterator[str]:
-    """What the other process does: a seed, or a model at hand."""
-    return judged(*arguments) if isinstance(arguments[0], int) else judged_again(*arguments)
 
 
 def asked(drawn: Drawn, seed: int) -> Iterator[str]:
@@ -87,14 +72,6 @@ class Totals:
         return "\n".join(lines)
 
 
-def culprit(drawn: Drawn) -> str:
-    """The operator that a small model is about: its last one; all reductions count as one."""
-    last = drawn.model.graph.node[-1]
-    if last.domain == DOMAIN:
-        return "function"
-    return "Reduce" if last.op_type.startswith("Reduce") else last.op_type
-
-
 def told(answer: Any) -> Verdict:
     """The verdict, also of an analysis that never came back."""
     if not isinstance(answer, Lost):
@@ -112,7 +89,7 @@ class Campaign:
         self, out: Path | None = None, say: Callable[[str], None] = lambda _: None, misses: bool = False
     ) -> None:
         self.totals, self._out, self._say, self._misses = Totals(), out, say, misses
-        self._worker, self._unharmed = Worker(work, (0,)), Worker(asked, (_EMPTY, 0))
+        self._worker, self._unharmed = Worker(judged, (0,)), Worker(asked, (_EMPTY, 0))
         self._written: set[str] = set()
 
     def run(self, seeds: range, seconds: float | None = None) -> Totals:
@@ -141,33 +118,12 @@ class Campaign:
         new = [m for m in verdict.misses if self._misses and m.kind not in self._written]
         self._written.update(m.kind for m in new)
         for fault in [*verdict.faults, *new] if self._out is not None else ():
-            self._write(seed, fault)
+            self._write(seed, fault, self._out)
 
-    def _write(self, seed: int, fault: Fault) -> None:
-        drawn = drawn_model(seed)
-        drawn = replace(drawn, sizes={**drawn.sizes, **fault.sizes})
-        claims = (fault.claim,) if fault.claim else ()
-        small = shrunk(drawn, lambda d: self._fails(d, seed, fault, claims))
-        verdict = self._again(small, seed, claims)
-        last = next((f for f in verdict.faults + verdict.misses if f.category == fault.category), fault)
-        name = f"{fault.category.replace(' ', '_')}__{culprit(small)}"
-        if name in self._written or self._out is None:
-            return
-        self._written.add(name)
-        title = f"{fault.category} (seed {seed}, {mode_of(seed)}) at {dict(small.sizes)}: {last.text}"
-        text = script_text(
-            title, small.model, small.shapes(small.sizes), small.sizes, tuple(map(str, claims)), mode_of(seed)
-        )
-        self._out.mkdir(parents=True, exist_ok=True)
-        (self._out / f"{name}.py").write_text(text)
-
-    def _again(self, drawn: Drawn, seed: int, claims: tuple[Claim, ...]) -> Verdict:
-        try:
-            return told(self._worker.ask(drawn, mode_of(seed), claims))
-        except Lost as lost:
-            return told(lost)
-
-    def _fails(self, drawn: Drawn, seed: int, fault: Fault, claims: tuple[Claim, ...]) -> bool:
-        verdict = self._again(drawn, seed, claims)
-        found = verdict.faults + verdict.misses
-        return any((f.category, f.kind) == (fault.category, fault.kind) for f in found)
+    def _write(self, seed: int, fault: Fault, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        name = f"{fault.category.replace(' ', '_')}_{seed}"
+        onnx.save(drawn_model(seed).model, folder / f"{name}.onnx")
+        claim = f"\nclaim: {fault.claim}" if fault.claim else ""
+        told = f"{fault.category} at {dict(fault.sizes)}: {fault.text}\nbroadcast: {mode_of(seed)}{claim}\n"
+        (folder / f"{name}.txt").write_text(told, "utf-8")
