@@ -17,7 +17,7 @@ from shapesolve.expr import Dim
 from shapesolve.lower.request import OtherShape
 from shapesolve.model import Model
 
-from .building import EVERYTHING, run
+from .building import EVERYTHING, run, share
 from .nodes import info, model
 from .report.broken import CASES, analyzed
 from .report.test_advice import files
@@ -171,7 +171,7 @@ def test_advice_on_small_models_is_true(name: str) -> None:
 BROKEN = [p for p in files() if "broken" in str(p) and (EVERYTHING or "vgg" not in p.parent.name)]
 
 
-@pytest.mark.parametrize("path", BROKEN, ids=lambda p: p.parent.name)
+@pytest.mark.parametrize("path", share(BROKEN, 2), ids=lambda p: p.parent.name)
 def test_advice_on_models_is_true(path: Path) -> None:
     a, original = ss.analyze(path), onnx.load(path, load_external_data=False)
     carried_out(a, original)

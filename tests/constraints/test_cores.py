@@ -14,6 +14,7 @@ from shapesolve.expr.z3_bridge import Z3Terms
 from shapesolve.solve.engine import Engine
 from shapesolve.solve.facts.constraint import Constraint
 
+from ..building import share
 from ..report.broken import CASES, analyzed
 from .test_constraints import model
 
@@ -85,7 +86,7 @@ def test_an_analysis_is_not_held_by_its_conflicts_and_terms():
         gc.enable()
 
 
-@pytest.mark.parametrize("path", MODELS, ids=lambda p: p.parent.name)
+@pytest.mark.parametrize("path", share(MODELS, 3), ids=lambda p: p.parent.name)
 def test_contract_terms_have_minimal_cores(path):
     a = shapesolve.analyze(str(path))
     for term in a.contract.usual:

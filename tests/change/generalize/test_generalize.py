@@ -344,7 +344,7 @@ CASES = {
 
 
 #: a model of each exporter with either symbol
-BY_DAY = ("llama_past__dynamo", "lstm_tagger__ts", "resnet50__ts", "unet_interp__dynamo")
+BY_DAY = ("lstm_tagger__ts", "unet_interp__dynamo")
 
 
 @pytest.mark.parametrize("name", CASES if EVERYTHING else BY_DAY)
