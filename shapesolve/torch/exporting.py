@@ -7,6 +7,7 @@ import inspect
 import io
 import itertools
 import logging
+import re
 import sys
 import threading
 import warnings
@@ -127,6 +128,10 @@ class Exported:
         return self.failed is not None and type(self.failed).__name__ != "TorchExportError"
 
 
+#: a guard that makes a size a number
+_FIXED = re.compile(r"\w+ == \d+")
+
+
 class Unrolled(BaseException):
     """Ends an export that makes a layer over a length that is no plain dim a loop of its steps.
 
@@ -172,14 +177,19 @@ class _Trace:
 
     def unroll(self, unrolled: Callable[..., Any], inp: Any, *args: Any, **kwargs: Any) -> Any:
         """Hook of a recurrent layer that becomes a loop."""
-        self.steps += example_size(inp.shape[0])
+        length = inp.shape[0]
+        # of a call that is refused for a size that became a number, loops of any length count
+        lost = self.refusal is not None and any(_FIXED.fullmatch(text) for _, text, _ in self.noted)
+        self.steps += length if lost and isinstance(length, int) else example_size(length)
         if self.steps > MAX_UNROLLED:
             raise Unrolled(self.look())
         return unrolled(inp, *args, **kwargs)
 
     def look(self) -> SourceOrigin:
         """The module's own lines on the running stack, and the innermost module."""
-        ends = itertools.takewhile(lambda at: at[0].f_code is not exported.__code__, walk_stack(sys._getframe(2)))
+        ends = itertools.takewhile(
+            lambda at: at[0].f_code is not exported.__code__, walk_stack(sys._getframe(2))
+        )
         return origin_of_frames(ends, self.names)
 
     def guards(self, env: Any) -> tuple[tuple[str, SourceOrigin], ...]:

@@ -180,9 +180,9 @@ def chain(error: BaseException) -> Iterator[BaseException]:
 
 # ---------------------------------------------------------------------- findings
 
-#: the module fails at a declared size; the exported graph fails there or computes another thing; only torch.export's trace
-#: rules it out; or the export fails for another reason
-Verdict = Literal["module", "graph", "tracer", "export", "unknown"]
+#: the module fails at a declared size; the exported file fails there or computes another thing; or the export fails for
+#: another reason
+Verdict = Literal["module", "graph", "export", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
