@@ -102,6 +102,23 @@ def as_module(module: Any) -> Any:
 # ---------------------------------------------------------------------- the export
 
 
+class OwnError(BaseException):
+    """Carries an error of this package through code of PyTorch that catches every exception."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__()
+        self.error = error
+
+
+@contextlib.contextmanager
+def own_errors() -> Iterator[None]:
+    """Mark errors of this package inside of calls by PyTorch."""
+    try:
+        yield
+    except Exception as error:
+        raise OwnError(error) from error
+
+
 @dataclass(frozen=True)
 class Exported:
     """What one call of `torch.onnx.export` left.
@@ -163,7 +180,8 @@ class _Trace:
         """Hook of a condition on sizes."""
         log(env, prefix, expr, *args, **kwargs)
         if self.env is None and len(self.noted) < MAX_GUARDS and "suppressed" not in prefix:
-            self.noted.append((env, guard_text(expr), self.look()))
+            with own_errors():
+                self.noted.append((env, guard_text(expr), self.look()))
 
     def solve(self, solve: Callable[..., Any], fake_mode: Any, gm: Any, *args: Any, **kwargs: Any) -> None:
         """Hook of the comparison with ``dynamic_shapes``; its parameters have PyTorch's names."""
@@ -212,6 +230,8 @@ def exported(call: ExportCall, opset: int | None = None) -> Exported:
                 call.module, call.args, kwargs=call.kwargs, dynamic_shapes=call.spec, dynamo=True,
                 opset_version=opset, verbose=False,
             )  # fmt: skip
+        except OwnError as marked:
+            raise marked.error from None
         except (Exception, Unrolled) as error:  # whatever the exporter raises is what there is to report
             failed = error
     program = made.exported_program if made is not None else None

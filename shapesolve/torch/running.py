@@ -15,7 +15,7 @@ from ..expr import Cond, Dim
 from ..runs import difference
 from ..solve.sizes import SizeFinder
 from .declared import Declaration, ExportCall, combined
-from .exporting import quiet
+from .exporting import OwnError, own_errors, quiet
 from .internals import TorchDispatchMode, pytree
 from .limits import (
     FEW_RUNS,
@@ -76,10 +76,12 @@ class _Limits(TorchDispatchMode):  # type: ignore[misc]  # PyTorch is not instal
     ) -> Any:
         kwargs = kwargs or {}
         self.calls += 1
-        if self.made + _foreseen(func, args, kwargs) > MAX_ELEMENTS or self.calls > MAX_CALLS:
-            raise _Beyond
+        with own_errors():
+            if self.made + _foreseen(func, args, kwargs) > MAX_ELEMENTS or self.calls > MAX_CALLS:
+                raise _Beyond
         out = func(*args, **kwargs)
-        self.made += _elements(out)
+        with own_errors():
+            self.made += _elements(out)
         if self.made > MAX_ELEMENTS:
             raise _Beyond
         return out
@@ -209,6 +211,8 @@ class ModuleRuns:
                 torch.manual_seed(0)
                 with limits:
                     out = module(*args, **kwargs)
+        except OwnError as marked:
+            raise marked.error from None
         except (_Beyond, MemoryError):
             return Ran(key, "unknown")
         except Exception as error:  # whatever the module raises is what we want to know
