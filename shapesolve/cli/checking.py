@@ -50,7 +50,7 @@ class SourceFindingData(Finding):
     declared: str
     term: str
     counterexample: Sizes
-    verdict: Literal["module", "graph", "tracer", "export", "unknown"]
+    verdict: Literal["module", "graph", "export", "unknown"]
 
 
 @dataclass(frozen=True)

@@ -109,7 +109,8 @@ class Unwritable(Kind):
 
     torch.export succeeded, but the exporter cannot convert one of the calls to ONNX. The finding names the
     operator and the line of the module. The export is at fault, not the module; if the module was run
-    successfully, the title says so.
+    successfully, the title says so. An export that makes `nn.LSTM` a loop of its steps, because the length
+    is no plain dim, is stopped after 128 steps.
 
     ## What to do
 

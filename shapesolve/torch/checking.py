@@ -16,8 +16,9 @@ from torch.export import Dim as TorchDim
 
 from ..analysis import DEFAULT_RLIMIT, BroadcastMode
 from ..expr import Cond, parse_cond
-from .concluding import Conclusion, Settings, ranked
-from .correction import Correction
+from ..expr.sizes import sizes_text
+from ..report.gate import SEVERITIES
+from .correction import Correction, advise
 from .declared import (
     Declaration,
     ExportCall,
@@ -29,11 +30,13 @@ from .declared import (
     spec_text,
 )
 from .exporting import FunctionModule, as_module, exported
-from .findings import untold
-from .places import SourceFinding, first_line
+from .findings import Judge, find_failing, runs_text, untold, unwritable
+from .outcome import FREE, UNKNOWN, Restriction, outcomes
+from .places import SourceFinding, first_line, own_words
 from .report import Report
 from .running import ModuleRuns, Ran
 from .traced import lost_axes
+from .verdicts import Settings, judge
 
 
 def check(
@@ -208,11 +211,47 @@ def _checked(call: ExportCall, settings: Settings) -> Report:
         found = replace(found, refusal=None)  # the exporter took the sizes as declared
     runs = ModuleRuns(call, declaration)
     usable = runs if settings.confirm and declaration.axes and runs.usable else None
-    known = Conclusion(name, declaration, settings, found, usable)
-    known.compare()
-    if found.refusal is not None and found.env is None:
-        known.extra = (_refused(found.refusal, runs.at({}), known.runs_text()),)
-    return known.report()
+    judged = judge(declaration, found, usable, settings)
+    failing, refusal = find_failing(judged), found.refusal
+    first: list[SourceFinding] = []
+    if found.failed is not None and found.unwritten:
+        first = [unwritable(found.failed, runs_text(judged, failing))]
+    elif refusal is not None and found.env is None:
+        first = [_refused(refusal, runs.at({}), runs_text(judged, failing))]
+    real = [r for r in judged.found if not (usable and _is_idle(r, refusal is not None))]
+    if refusal is not None and not real:
+        real = judged.found  # the call is refused for sizes at which the module runs
+    advice = advise(judged, real, failing, settings)
+    default = UNKNOWN if refusal is not None and found.proto is None else FREE
+    seen = {n: ("failing", _failing_text(f)) for f in failing for n, _ in f.counterexample}
+    return Report(
+        name,
+        ranked(Judge(judged, advice).findings(real, failing, first)),
+        declaration,
+        outcomes(declaration, real, default, seen),
+        advice.text,
+        own_words(refusal) if refusal is not None else "",
+        judged.analysis,
+        found.program,
+        found.proto,
+        tried=advice.state == "tried",
+    )
+
+
+def _is_idle(restriction: Restriction, refused: bool) -> bool:
+    """True if only a guard rules the sizes out, and the module runs there; so too if it was not run, after a refusal."""
+    tried = restriction.tried
+    return restriction.guarded and tried.verdict == "unknown" and (bool(tried.runs) or refused)
+
+
+def _failing_text(finding: SourceFinding) -> str:
+    who = "the exported file does not follow" if finding.verdict == "graph" else "the module fails"
+    return f"{who} at {sizes_text(finding.counterexample)}"
+
+
+def ranked(findings: Iterable[SourceFinding]) -> tuple[SourceFinding, ...]:
+    """Findings sorted by severity; among errors, failures of the module before the exporter's."""
+    return tuple(sorted(findings, key=lambda f: (SEVERITIES.index(f.severity), f.verdict == "export")))
 
 
 def _refused(error: BaseException, example: Ran, runs: str) -> SourceFinding:

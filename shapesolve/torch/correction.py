@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 from torch.export import Dim as TorchDim
 
-from ..expr import Cond, Dim, constant, solve_for_symbol, symbol
+from ..expr import Cond, Dim, constant, eq, solve_for_symbol, symbol
+from ..expr.traverse import atoms_of
 from ..solve.facts.budget import MAX_AHEAD
 from .declared import Axis, Declaration, declared_axes, python_name, read_declaration, spec_text
 from .exporting import exported
 from .limits import COMPARED
-from .outcome import Restriction
+from .outcome import Comparison, Restriction, holds_at
+from .places import SourceFinding
 from .running import ModuleRuns, Sizes, example_sizes, probes, root_size
 from .traced import lost_axes
-from .verdicts import FileRuns
+from .verdicts import FileRuns, Judged, Settings, last_bound
 
 
 @dataclass
@@ -236,12 +238,69 @@ class Advice:
         return f"{way}{' (not tried)' if self.state == 'untried' else ''}:\n{self.text}"
 
 
-def holds(
-    trial: Correction, runs: ModuleRuns, opset: int | None, allowed: Callable[[Sizes], bool]
-) -> bool | None:
+def advise(
+    judged: Judged, real: Sequence[Restriction], failing: Sequence[SourceFinding], settings: Settings
+) -> Advice:
+    """The first corrected declaration whose export computes what the module computes; otherwise an unconfirmed one."""
+    declaration, runs, infer = judged.declaration, judged.runs, settings.infer
+    first = Correction(declaration, real)
+    if runs is None or judged.export.unwritten or not (real or failing or infer):
+        untried = judged.export.env is not None and (first.changed or infer) and not first.elsewhere
+        return Advice(first, "untried" if untried else "")
+    example = runs.example
+    spoken = [r for r in real if str(r.term.cond) not in first.left_out]
+    failed = (s for f in failing if f.verdict == "module" for s in f.counterexample)
+    limits = [c for name, size in failed if (c := last_bound(runs, name, size)) is not None]
+    astray = {n: example[n] for f in failing if f.verdict == "graph" for n, _ in f.counterexample}
+
+    def stronger(found: Sequence[Restriction], kept: bool = False) -> list[Cond]:
+        return _stronger(declaration, example, [r.term.cond for r in found], settings.rlimit, kept)
+
+    def trials() -> Iterator[Correction]:
+        for more in ([], stronger([r for r in real if r not in spoken])):
+            yield Correction(declaration, spoken, fixed=astray, limits=[*limits, *more])
+        every = {n for r in real for n in r.roots} | astray.keys()
+        for names in ({n for c in stronger(real, True) for n in c.free} | astray.keys(), every):
+            yield Correction(declaration, fixed={n: example[n] for n in sorted(names or every)})
+
+    tried: set[str] = set()
+    for trial in trials():
+        # callers satisfy what the module requires; wherever it runs, the file must agree
+        needed = [r.term.cond for r in (real if tried else spoken) if r.tried.verdict != "graph"]
+        if (trial.changed or infer) and trial.text not in tried:
+            works = holds(trial, runs, settings.opset, needed)
+            if works is not False:
+                return Advice(trial, "tried" if works else "untried")
+        tried.add(trial.text)
+    return Advice(first)
+
+
+def _stronger(
+    declaration: Declaration, example: Sizes, found: Iterable[Cond], rlimit: int, only_kept: bool
+) -> list[Cond]:
+    """Conditions on single sizes from which these follow; empty if one follows from none.
+
+    They are equal sizes, multiples, and sizes of the example, or `only_kept` sizes of the example.
+    """
+    given: list[Cond] = []
+    for cond in found:
+        dims = {n: declaration.roots[n].dim for n in sorted(cond.free)}
+        steps = sorted({a.args[1].value for a in atoms_of(cond) if a.kind in ("//", "%")} - {None})
+        pairs = [eq(dims[a], dims[b]) for a, b in itertools.combinations(dims, 2) if example[a] == example[b]]
+        alone = [eq(dims[n] % d, 0) for d in steps for n in dims if example[n] % d == 0]
+        kept = [[eq(dim, example[n])] for n, dim in dims.items()]
+        ways = kept if only_kept else [[], *([p] for p in pairs), *([a] for a in alone), alone, *kept]
+        way = next((w for w in ways if Comparison(declaration, rlimit, [*given, *w]).implied(cond)), None)
+        if way is None:
+            return []
+        given += [c for c in way if c not in given]
+    return given
+
+
+def holds(trial: Correction, runs: ModuleRuns, opset: int | None, needed: Sequence[Cond]) -> bool | None:
     """Return True if the exporter accepts a declaration and the exported file behaves like the module.
 
-    It is run at sizes that the declaration promises and that are `allowed`. None if it could not be compared.
+    It is run at sizes that the declaration promises and at which all that is `needed` holds. None if it could not be compared.
     """
     if trial.elsewhere:
         return False
@@ -251,7 +310,8 @@ def holds(
         return False
     graph, ran, agreed = FileRuns(runs, export), 0, 0
     for sizes in itertools.chain(trial.promised(runs), [runs.example]):
-        state = runs.at(sizes).state if allowed(sizes) else "unknown"
+        allowed = all(holds_at(c, sizes) for c in needed)
+        state = runs.at(sizes).state if allowed else "unknown"
         same = graph.agrees(sizes) if state == "runs" else None
         if state == "fails" or same is False:
             return False

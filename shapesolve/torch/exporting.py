@@ -5,12 +5,16 @@ from __future__ import annotations
 import contextlib
 import inspect
 import io
+import itertools
 import logging
+import re
 import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, field
+from traceback import walk_stack
 from typing import Any
 
 import onnx
@@ -30,43 +34,44 @@ from .internals import (
     shape_env,
 )
 from .limits import MAX_GUARDS, MAX_UNROLLED
-from .places import NOWHERE, Place, SourceOrigin, is_foreign, module_names, place_of, trace_of
+from .places import NOWHERE, SourceOrigin, module_names, origin_of_frames
 
 # ---------------------------------------------------------------------- silence
 
-_QUIET = threading.local()  # its `depth` is over 0 in a thread that is quiet
+_QUIET = ContextVar("_QUIET", default=False)
 
 
-class _PerThread(type):
+class _WhileQuiet(type):
     def __subclasscheck__(cls, other: type) -> bool:
-        return getattr(_QUIET, "depth", 0) > 0
+        return _QUIET.get()
 
 
-class _Muted(Warning, metaclass=_PerThread):
-    """Category of every warning in a quiet thread, and of none in others."""
+class _Muted(Warning, metaclass=_WhileQuiet):
+    """Category of every warning while `quiet`, and of none otherwise."""
+
+
+def _is_heard(_: logging.LogRecord) -> bool:
+    return not _QUIET.get()
 
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
     """Suppress this thread's logs and warnings, and its output unless other threads run."""
     loggers = [logging.root, *logging.root.manager.loggerDict.values()]
-    handlers = {h for logger in loggers for h in getattr(logger, "handlers", ())}
-    handlers |= {logging.lastResort} if logging.lastResort is not None else set()
-    silence = lambda _: getattr(_QUIET, "depth", 0) == 0  # noqa: E731
+    for handler in [logging.lastResort, *(h for logger in loggers for h in getattr(logger, "handlers", ()))]:
+        if handler is not None:
+            handler.addFilter(_is_heard)  # once: a handler knows its filters
     if not warnings.filters or warnings.filters[0][2] is not _Muted:
         warnings.simplefilter("ignore", category=_Muted)
-    with contextlib.ExitStack() as stack:
-        if threading.active_count() == 1:
-            stack.enter_context(contextlib.redirect_stdout(io.StringIO()))
-            stack.enter_context(contextlib.redirect_stderr(io.StringIO()))
-        for handler in handlers:
-            handler.addFilter(silence)
-            stack.callback(handler.removeFilter, silence)
-        _QUIET.depth = getattr(_QUIET, "depth", 0) + 1
-        try:
+    token = _QUIET.set(True)
+    try:
+        if threading.active_count() > 1:
             yield
-        finally:
-            _QUIET.depth -= 1
+        else:
+            with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+                yield
+    finally:
+        _QUIET.reset(token)
 
 
 # ---------------------------------------------------------------------- the module
@@ -94,11 +99,11 @@ def as_module(module: Any) -> Any:
     return module if isinstance(module, torch.nn.Module) else FunctionModule(module)
 
 
-# ---------------------------------------------------------------------- errors of this package
+# ---------------------------------------------------------------------- the export
 
 
-class _OwnError(BaseException):
-    """Carries an error of this package through code that catches every exception."""
+class OwnError(BaseException):
+    """Carries an error of this package through code of PyTorch that catches every exception."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__()
@@ -107,23 +112,11 @@ class _OwnError(BaseException):
 
 @contextlib.contextmanager
 def own_errors() -> Iterator[None]:
-    """Marks errors of this package inside of calls by PyTorch."""
+    """Mark errors of this package inside of calls by PyTorch."""
     try:
         yield
     except Exception as error:
-        raise _OwnError(error) from error
-
-
-@contextlib.contextmanager
-def own_errors_raised() -> Iterator[None]:
-    """Raises the marked errors of this package as they were."""
-    try:
-        yield
-    except _OwnError as marked:
-        raise marked.error from None
-
-
-# ---------------------------------------------------------------------- the export
+        raise OwnError(error) from error
 
 
 @dataclass(frozen=True)
@@ -150,6 +143,10 @@ class Exported:
     def unwritten(self) -> bool:
         """True if torch.export captured the module, and the exporter failed later."""
         return self.failed is not None and type(self.failed).__name__ != "TorchExportError"
+
+
+#: a guard that makes a size a number
+_FIXED = re.compile(r"\w+ == \d+")
 
 
 class Unrolled(BaseException):
@@ -198,29 +195,20 @@ class _Trace:
 
     def unroll(self, unrolled: Callable[..., Any], inp: Any, *args: Any, **kwargs: Any) -> Any:
         """Hook of a recurrent layer that becomes a loop."""
-        self.steps += example_size(inp.shape[0])
+        length = inp.shape[0]
+        # of a call that is refused for a size that became a number, loops of any length count
+        lost = self.refusal is not None and any(_FIXED.fullmatch(text) for _, text, _ in self.noted)
+        self.steps += length if lost and isinstance(length, int) else example_size(length)
         if self.steps > MAX_UNROLLED:
             raise Unrolled(self.look())
         return unrolled(inp, *args, **kwargs)
 
     def look(self) -> SourceOrigin:
-        """The frames of the module's own code, and the innermost module, from the running stack."""
-        frame: Any = sys._getframe(2)
-        trace: list[Place] = []
-        module, counted = None, 0
-        while frame is not None and counted < MAX_GUARDS and frame.f_code is not exported.__code__:
-            code = frame.f_code
-            node = frame.f_locals.get("n")  # of a graph that PyTorch runs once more
-            if isinstance(node, torch.fx.Node) and not trace:
-                trace.extend(reversed(trace_of(node)))
-            if not is_foreign(code.co_filename):
-                trace.append(place_of(frame, frame.f_lineno))
-            name = self.names.get(id(frame.f_locals.get("self"))) if code.co_name != "_call_impl" else None
-            module = module or name
-            if name is not None and name[0] == "" and code.co_name == "forward":
-                break
-            frame, counted = frame.f_back, counted + 1
-        return SourceOrigin(tuple(reversed(trace)), *(module or ("", ""))) if trace else NOWHERE
+        """The module's own lines on the running stack, and the innermost module."""
+        ends = itertools.takewhile(
+            lambda at: at[0].f_code is not exported.__code__, walk_stack(sys._getframe(2))
+        )
+        return origin_of_frames(ends, self.names)
 
     def guards(self, env: Any) -> tuple[tuple[str, SourceOrigin], ...]:
         """The conditions on an environment's sizes, the first of each."""
@@ -236,17 +224,14 @@ def exported(call: ExportCall, opset: int | None = None) -> Exported:
     trace = _Trace(call.module)
     made: Any = None
     failed: BaseException | None = None
-    with (
-        own_errors_raised(),
-        quiet(),
-        fresh_kernels(),
-        hooked(guard=trace.guard, solve=trace.solve, unroll=trace.unroll),
-    ):
+    with quiet(), fresh_kernels(), hooked(guard=trace.guard, solve=trace.solve, unroll=trace.unroll):
         try:
             made = torch.onnx.export(
                 call.module, call.args, kwargs=call.kwargs, dynamic_shapes=call.spec, dynamo=True,
                 opset_version=opset, verbose=False,
             )  # fmt: skip
+        except OwnError as marked:
+            raise marked.error from None
         except (Exception, Unrolled) as error:  # whatever the exporter raises is what there is to report
             failed = error
     program = made.exported_program if made is not None else None

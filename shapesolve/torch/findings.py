@@ -11,7 +11,7 @@ from typing import Any
 
 from torch.export import ExportedProgram
 
-from ..expr import Cond
+from ..analysis import Analysis
 from ..expr.sizes import sizes_text
 from ..lines import clipped
 from .correction import Advice
@@ -27,42 +27,58 @@ from .places import (
     SourceOrigin,
     chain,
     first_line,
+    located,
     origin_of_error,
     own_words,
     read_trace,
     trace_of,
 )  # fmt: skip
 from .running import ModuleRuns, Ran, SizeItems, probes
-from .traced import GUARD, Guard, cause_of
-from .verdicts import FileRuns
+from .traced import GUARD, cause_of
+from .verdicts import FileRuns, Judged
 
 # ---------------------------------------------------------------------- a condition
 
+#: codes that running the module reports better than the analysis, and codes of the exporter's own declarations
+_REPORTED_BETTER = ("SS102", "SS104", "SS3", "SS4")
 _CODES = {"fixed": "SS601", "tied": "SS602", "restricted": "SS603", "range": "SS604"}
 
 
 class Judge:
-    """Turns restrictions into findings, from the guards, the exported program and the ONNX graph."""
+    """Turns what was judged into findings, each with its Python line and a declaration that avoids it."""
 
-    def __init__(
-        self,
-        declaration: Declaration,
-        guards: Sequence[Guard],
-        graph: Any,
-        origins: Origins,
-        advice: Advice,
-        refusal: BaseException | None,
-    ) -> None:
-        self.declaration, self.guards, self.graph = declaration, guards, graph
-        self.origins, self.advice, self.refused = origins, advice, refusal is not None
+    def __init__(self, judged: Judged, advice: Advice) -> None:
+        self.judged, self.declaration, self.advice = judged, judged.declaration, advice
+        analysis, refusal = judged.analysis, judged.export.refusal
+        self.origins = Origins(analysis.model.graph.nodes if analysis is not None else ())
+        self.refused = refusal is not None
         self.fallback = SourceOrigin(read_trace(own_words(refusal))) if refusal is not None else NOWHERE
+
+    def findings(
+        self, real: Sequence[Restriction], failing: Sequence[SourceFinding], first: Sequence[SourceFinding]
+    ) -> Iterator[SourceFinding]:
+        """All findings: the `first`, the restrictions, failures that none explains, and those of the analysis."""
+        found = [*first, *map(self.finding, real)]
+        found += [self._unexplained(f) for f in failing if not (real and f.verdict == "graph")]
+        refusal, analysis, runs = self.judged.export.refusal, self.judged.analysis, self.judged.runs
+        if refusal is not None and not found:
+            found += [untold(refusal)]
+        if analysis is not None:
+            found += self._of_graph(analysis)
+        if runs is not None and runs.by_values and not any(f.code == "SS614" for f in found):
+            found += [by_data(*runs.by_values)]
+        yield from dict.fromkeys(found)
 
     def finding(self, restriction: Restriction) -> SourceFinding:
         """The finding of one restriction, after it was tried."""
         origin, nodes = self._origin(restriction)
         notes = [f"came out: {restriction.term.text}, {_needed_by(restriction, nodes)}"]
         notes += _refuted(restriction) if restriction.sizes else [f"not proved: {restriction.answer.reason}"]
-        cause = cause_of(restriction.term.cond, origin, self.graph) if restriction.kind == "fixed" else None
+        cause = (
+            cause_of(restriction.term.cond, origin, self.judged.export.graph)
+            if restriction.kind == "fixed"
+            else None
+        )
         if cause is not None and origin.place is not None:
             notes.append(f"it meets the declared size at {origin.place}: {origin.place.code}")
         return _found(
@@ -80,12 +96,35 @@ class Judge:
             verdict=restriction.tried.verdict,
         )
 
-    def unexplained(self, finding: SourceFinding) -> SourceFinding:
-        """The finding of a failure at run time, with a declaration that avoids it."""
+    def _unexplained(self, finding: SourceFinding) -> SourceFinding:
+        """The finding of a failure at run time, with a declaration that avoids it, and a line if there is one.
+
+        A failure of the file has the line whose tensor has other sizes than the file declares.
+        """
+        analysis = self.judged.analysis
+        if finding.verdict == "graph" and not finding.origin and analysis is not None:
+            stale = (self.origins.of(f.node) for f in analysis.findings if f.code == "SS102")
+            finding = replace(finding, origin=next(filter(None, stale), finding.origin))
         if not self.advice.text:
             return finding
         way = "fix the line, or declare only sizes that run" if finding.verdict == "module" else "declare it"
         return replace(finding, help=self.advice.after(self.advice.kept or way))
+
+    def _of_graph(self, analysis: Analysis) -> Iterator[SourceFinding]:
+        """Findings of the analysis that running does not report better, including data-dependent sizes."""
+        roots = self.declaration.roots.keys()
+        data = {
+            n for a in analysis.ambiguities if not a.pair[0].free | a.pair[1].free <= roots for n in a.sites
+        }
+        runs, other = self.judged.runs, None
+        for finding in analysis.findings:
+            decided = finding.code == "SS302" or (finding.code == "SS301" and finding.node in data)
+            if decided and runs is not None and other is None:
+                other = runs.other_data()
+            if decided and other is not None:
+                yield by_data(*other, finding.title, self.origins.of(finding.node))
+            elif decided or not finding.code.startswith(_REPORTED_BETTER):
+                yield located(finding, self.origins.of(finding.node))
 
     def _code(self, restriction: Restriction) -> str:
         roots = [self.declaration.roots[n] for n in restriction.roots]
@@ -145,7 +184,7 @@ class Judge:
         if failed is not None and failed.origin.trace:
             return failed.origin, nodes
         labels = (n for n in restriction.term.nodes if n.startswith(GUARD))
-        guards = [self.guards[int(n.removeprefix(GUARD))] for n in labels]
+        guards = [self.judged.guards[int(n.removeprefix(GUARD))] for n in labels]
         behind = [g for g in guards if g.origin.trace]
         alike = sorted(behind, key=lambda g: g.cond is None or g.cond.kind != restriction.term.cond.kind)
         found = [g.origin for g in alike] or [o for o in map(self.origins.of, nodes) if o]
@@ -186,8 +225,22 @@ def _refuted(restriction: Restriction) -> list[str]:
 # ---------------------------------------------------------------------- the declared sizes
 
 
-def probed(runs: ModuleRuns, graph: FileRuns | None, conds: Sequence[Cond]) -> list[SourceFinding]:
-    """Findings for declared sizes that satisfy the conditions, at which the module fails or the graph differs."""
+def runs_text(judged: Judged, failing: Sequence[SourceFinding]) -> str:
+    """Text that lists sizes the module ran with; empty if it fails for some declared size."""
+    if judged.runs is None or failing or any(r.tried.failed is not None for r in judged.found):
+        return ""
+    sizes = [sizes_text(s) for s in judged.runs.seen()]
+    shown = f": {'; '.join(sizes[:MAX_SHOWN])}{', …' if len(sizes) > MAX_SHOWN else ''}" if sizes else ""
+    return f"the module itself runs on the example, and at the declared sizes tried{shown}"
+
+
+def find_failing(judged: Judged) -> list[SourceFinding]:
+    """Findings for declared sizes that satisfy all conditions, at which the module fails or the file differs."""
+    runs = judged.runs
+    if runs is None:
+        return []
+    conds = [r.term.cond for r in judged.found]
+    graph = None if any(r.tried.verdict == "graph" for r in judged.found) else judged.file
     tried = itertools.islice(probes(runs.declaration, runs.example, conds), MAX_PROBES)
     found = [runs.at(sizes) for sizes in tried]
     failed, ran = ([r for r in found if r.state == state] for state in ("fails", "runs"))
@@ -269,8 +322,8 @@ BARE = (
 #: recurrent layers, which the exporter unrolls step by step if their length is no plain dim
 _RECURRENT = re.compile(r"\b(lstm|gru)\b")
 _UNROLLED = (
-    "torch.export unrolls {} over a length that is rounded, as `w//2` behind pooling or strides; declare the size in"
-    ' multiples, such as `2 * Dim("_width")` (not tried)'
+    "torch.export unrolls {} over a length that is no plain dim: a number, or rounded, as `w//2` behind pooling or strides;"
+    ' where it is rounded, declare the size in multiples, such as `2 * Dim("_width")` (not tried)'
 )
 
 
@@ -309,7 +362,7 @@ def unwritable(error: BaseException, runs: str = "") -> SourceFinding:
             "SS608", str(error), notes=(runs,), help=help, origin=error.origin, verdict="export"
         )
     title = f"the exporter cannot write {_what(error)}"
-    blamed = next(_blamed_calls(error), None)
+    blamed = _blamed_call(error)
     layer = _RECURRENT.search(str(blamed.target)) if blamed is not None else None
     trace = read_trace(own_words(error)) or (trace_of(blamed) if blamed is not None else ())
     causes = [clipped(f"{type(e).__name__}: {first_line(own_words(e))}", MAX_LINE) for e in chain(error)]
@@ -332,8 +385,8 @@ def _what(error: BaseException) -> str:
     return f"a call{f' of {match[1]}' if match else ''} as ONNX: {first_line(own_words(root))}"
 
 
-def _blamed_calls(error: BaseException) -> Iterator[Any]:
-    """Calls that an exporter's error names. The programs in the error's frames are searched, decomposed ones first."""
+def _blamed_call(error: BaseException) -> Any:
+    """The call that an exporter's error names, in the programs of the error's frames: decomposed ones first."""
     causes = list(chain(error))
     frames = [frame for cause in causes for frame, _ in walk_tb(cause.__traceback__)]
     held = (value for frame in reversed(frames) for value in frame.f_locals.values())
@@ -341,4 +394,6 @@ def _blamed_calls(error: BaseException) -> Iterator[Any]:
     names = [next(filter(None, found)) for found in BLAMED.findall(words)]
     for program in (value for value in held if isinstance(value, ExportedProgram)):
         nodes = {node.name: node for node in program.graph.nodes if node.op == "call_function"}
-        yield from (nodes[name] for name in names if name in nodes)
+        if found := next((nodes[name] for name in names if name in nodes), None):
+            return found
+    return None

@@ -13,10 +13,11 @@ from ..expr.traverse import atoms_of
 from ..solve.contract.contract import Term, text_of
 from ..solve.engine import Engine, Verdict
 from .declared import Declaration, Root
-from .places import Verdict as Blame
 from .running import Ran, SizeItems
 
 Kind = Literal["fixed", "tied", "range", "restricted"]
+#: who fails at sizes that a condition rules out; "nobody" if the module and the file run and agree
+Blame = Literal["module", "graph", "nobody", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ class Restriction:
         kind: One size, a relation to other dims, a bound, or anything else (multiples, alternatives).
         answer: Whether the declaration implies it: refuted (with sizes that break it), or unknown.
         beyond: Whether the broken bound is undeclared.
-        guarded: Whether torch.export itself requires it; otherwise only the graph does.
+        guard: The condition as torch.export has it; None if only the graph requires it.
         tried: Result of running at sizes that it rules out.
     """
 
@@ -56,8 +57,13 @@ class Restriction:
     roots: tuple[str, ...]
     answer: Verdict
     beyond: bool = False
-    guarded: bool = False
+    guard: Cond | None = None
     tried: Confirmed = Confirmed()
+
+    @property
+    def guarded(self) -> bool:
+        """True if torch.export itself requires it."""
+        return self.guard is not None
 
     @property
     def counterexample(self) -> SizeItems:
@@ -101,10 +107,10 @@ class Comparison:
                 continue
             answer = self.engine.entails(term.cond, self.known)
             if not answer.proved:
-                term = self._plain(term)
+                guard, term = term.cond if guarded else None, self._plain(term)
                 kind = classify(term.cond)
                 beyond = kind == "range" and self._beyond(term.cond)
-                found.append(Restriction(term, kind, roots, answer, beyond, guarded))
+                found.append(Restriction(term, kind, roots, answer, beyond, guard))
         return found
 
     def _plain(self, term: Term) -> Term:

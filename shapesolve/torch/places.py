@@ -6,6 +6,7 @@ node's metadata. https://docs.pytorch.org/docs/stable/onnx_export.html
 
 from __future__ import annotations
 
+import itertools
 import linecache
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -21,7 +22,7 @@ from ..causes.finding import Finding
 from ..model import Node
 from ..model.read import all_nodes
 from .internals import METADATA, NOISE
-from .limits import MAX_MESSAGE, MAX_READ
+from .limits import MAX_GUARDS, MAX_MESSAGE, MAX_READ
 
 _FRAME = re.compile(r'File "([^"\n]+)", line (\d+), in (\S+)(?:\n[ \t]+([^\n]*))?')
 _QUOTED = re.compile(r"'([^']*)'")
@@ -91,15 +92,28 @@ def module_names(module: Any) -> dict[int, tuple[str, str]]:
     return {id(m): (name, type(m).__qualname__) for name, m in module.named_modules()}
 
 
-def origin_of_error(error: BaseException, names: Mapping[int, tuple[str, str]] = {}) -> SourceOrigin:
-    """The module's own lines that led to an error, and the innermost named module."""
+def origin_of_frames(
+    frames: Iterable[tuple[FrameType, int]], names: Mapping[int, tuple[str, str]]
+) -> SourceOrigin:
+    """The module's own lines among frames, innermost first, and the innermost named module."""
     trace: list[Place] = []
-    found = ("", "")
-    for frame, line in walk_tb(error.__traceback__):
+    found: tuple[str, str] | None = None
+    for frame, line in itertools.islice(frames, MAX_GUARDS):
+        node = frame.f_locals.get("n")  # of a graph that PyTorch runs once more
+        if isinstance(node, torch.fx.Node) and not trace:
+            trace.extend(reversed(trace_of(node)))
         if not is_foreign(frame.f_code.co_filename):
             trace.append(place_of(frame, line))
-        found = names.get(id(frame.f_locals.get("self")), found)
-    return SourceOrigin(tuple(trace), *found) if trace else NOWHERE
+        name = names.get(id(frame.f_locals.get("self")))
+        found = found or name
+        if name is not None and name[0] == "" and frame.f_code.co_name == "forward":
+            break
+    return SourceOrigin(tuple(reversed(trace)), *(found or ("", ""))) if trace else NOWHERE
+
+
+def origin_of_error(error: BaseException, names: Mapping[int, tuple[str, str]] = {}) -> SourceOrigin:
+    """The module's own lines that led to an error, and the innermost named module."""
+    return origin_of_frames(reversed(list(walk_tb(error.__traceback__))), names)
 
 
 def read_trace(text: str) -> tuple[Place, ...]:
@@ -113,17 +127,6 @@ def trace_of(call: Any) -> tuple[Place, ...]:
     return read_trace(call.meta.get("stack_trace", "") or "")
 
 
-def origin_of(node: Node) -> SourceOrigin:
-    """The origin of a node as recorded by the exporter, which prints its lists of names as Python."""
-    trace = read_trace(node.metadata.get(f"{METADATA}stack_trace", ""))
-    texts = (
-        node.metadata.get(f"{METADATA}{key}", "")[:MAX_READ] for key in ("name_scopes", "class_hierarchy")
-    )
-    # the module's name stands before that of the call
-    scope, kind = (["", "", *_QUOTED.findall(text)][-2] for text in texts)
-    return SourceOrigin(trace, scope, kind)
-
-
 class Origins:
     """Origins by node label."""
 
@@ -133,10 +136,18 @@ class Origins:
             self._nodes.setdefault(node.label, node)
 
     def of(self, label: str) -> SourceOrigin:
-        """The origin of a node, by its label (with or without the scope it is in)."""
+        """The origin that the exporter recorded for a node, by its label (with or without the scope it is in)."""
         while label not in self._nodes and "/" in label:
             label = label.partition("/")[2]
-        return origin_of(self._nodes[label]) if label in self._nodes else NOWHERE
+        if label not in self._nodes:
+            return NOWHERE
+        trace, *lists = (
+            self._nodes[label].metadata.get(f"{METADATA}{key}", "")[:MAX_READ]
+            for key in ("stack_trace", "name_scopes", "class_hierarchy")
+        )
+        # lists of names are printed as Python; the module's name stands before that of the call
+        scope, kind = (["", "", *_QUOTED.findall(text)][-2] for text in lists)
+        return SourceOrigin(read_trace(trace), scope, kind)
 
 
 # ---------------------------------------------------------------------- errors
@@ -169,9 +180,9 @@ def chain(error: BaseException) -> Iterator[BaseException]:
 
 # ---------------------------------------------------------------------- findings
 
-#: the module fails at a declared size; the exported graph fails there or computes another thing; only torch.export's trace
-#: rules it out; or the export fails for another reason
-Verdict = Literal["module", "graph", "tracer", "export", "unknown"]
+#: the module fails at a declared size; the exported file fails there or computes another thing; or the export fails for
+#: another reason
+Verdict = Literal["module", "graph", "export", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)

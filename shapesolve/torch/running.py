@@ -15,7 +15,7 @@ from ..expr import Cond, Dim
 from ..runs import difference
 from ..solve.sizes import SizeFinder
 from .declared import Declaration, ExportCall, combined
-from .exporting import own_errors, own_errors_raised, quiet
+from .exporting import OwnError, own_errors, quiet
 from .internals import TorchDispatchMode, pytree
 from .limits import (
     FEW_RUNS,
@@ -75,36 +75,32 @@ class _Limits(TorchDispatchMode):  # type: ignore[misc]  # PyTorch is not instal
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         kwargs = kwargs or {}
+        self.calls += 1
         with own_errors():
-            self.calls += 1
-            much = _possible((args, kwargs)) > MAX_KEPT
-            if much and self.made + _foreseen(func, args, kwargs) > MAX_ELEMENTS:
+            if self.made + _foreseen(func, args, kwargs) > MAX_ELEMENTS or self.calls > MAX_CALLS:
                 raise _Beyond
         out = func(*args, **kwargs)
         with own_errors():
             self.made += _elements(out)
-            if self.made > MAX_ELEMENTS or self.calls > MAX_CALLS:
-                raise _Beyond
+        if self.made > MAX_ELEMENTS:
+            raise _Beyond
         return out
 
 
-def _possible(given: Any) -> int:
-    """An upper bound on the elements that an operator makes of these arguments, unless it repeats."""
-    leaves = pytree.tree_leaves(given)
-    sizes = (x.numel() if isinstance(x, torch.Tensor) else x for x in leaves)
-    return math.prod(abs(n) for n in sizes if isinstance(n, int) and not isinstance(n, bool) and n)
-
-
 def _foreseen(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
-    """The number of elements that an operator makes, from the meta device; 0 if unknown."""
-    tensors = any(isinstance(x, torch.Tensor) for x in pytree.tree_leaves(args))
-    options = kwargs if tensors and "device" not in kwargs else {**kwargs, "device": torch.device("meta")}
+    """The number of elements that an operator makes, from the meta device; 0 if it is small or unknown."""
+    leaves = pytree.tree_leaves((args, kwargs))
+    sizes = [x.numel() if isinstance(x, torch.Tensor) else x for x in leaves]
+    # at most their product, unless it repeats
+    if math.prod(abs(n) for n in sizes if isinstance(n, int) and not isinstance(n, bool) and n) <= MAX_KEPT:
+        return 0
+    meta = torch.device("meta")
     try:
-        given, options = pytree.tree_map_only(torch.Tensor, lambda t: t.to("meta"), (args, options))
-        out = func(*given, **options)
+        given, options = pytree.tree_map_only(torch.Tensor, lambda t: t.to(meta), (args, kwargs))
+        makes = "device" in kwargs or not any(isinstance(x, torch.Tensor) for x in leaves)
+        return _elements(func(*given, **(options | {"device": meta} if makes else options)))
     except Exception:  # PyTorch has no shape function for it, or it fails: the run itself shows it
         return 0
-    return _elements(out)
 
 
 def _elements(out: Any) -> int:
@@ -161,8 +157,7 @@ class ModuleRuns:
                 if len(self._known) + self._varied >= FEW_RUNS * 2:
                     return None
                 self._varied += 1
-                with own_errors_raised():
-                    ran = self._run(self.complete(sizes), fill)
+                ran = self._run(self.complete(sizes), fill)
                 found.setdefault(ran.state, (text, ran))
                 if "fails" in found and "runs" in found:
                     return found["fails"], found["runs"]
@@ -187,8 +182,7 @@ class ModuleRuns:
         failed: list[Ran] = []
         integers = any(isinstance(x, torch.Tensor) and _whole(x) for x in self._flat)
         for fill in ("tiled", "fitted", "ones", "zeros") if integers else ("tiled",):
-            with own_errors_raised():
-                ran = self._run(sizes, fill)
+            ran = self._run(sizes, fill)
             if ran.state != "fails":
                 if ran.state == "runs" and len(failed) > 1 and self.by_values is None:
                     self.by_values = (_FILLS["tiled"], failed[0]), (_FILLS[fill], ran)
@@ -217,6 +211,8 @@ class ModuleRuns:
                 torch.manual_seed(0)
                 with limits:
                     out = module(*args, **kwargs)
+        except OwnError as marked:
+            raise marked.error from None
         except (_Beyond, MemoryError):
             return Ran(key, "unknown")
         except Exception as error:  # whatever the module raises is what we want to know

@@ -1,10 +1,10 @@
-"""Runs module and exported graph at a size, and blames a failure on one of them or the tracer."""
+"""Judges an export: what it requires beyond the declaration, and who fails at sizes that it rules out."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from importlib.util import find_spec
 from typing import Any
@@ -13,15 +13,97 @@ import onnx
 import torch
 from torch.export.graph_signature import ConstantArgument
 
-from ..expr import Cond, all_of, ge, le
+from ..analysis import DEFAULT_RLIMIT, Analysis, BroadcastMode, analyze
+from ..expr import Cond, all_of, eq, ge, le
 from ..runs import Session
-from ..solve.contract.contract import text_of
+from ..solve.contract.contract import Term, text_of
 from ..solve.sizes import SizeFinder
+from .declared import Declaration
 from .exporting import Exported
 from .limits import MAX_BYTES, MAX_TRIED
-from .outcome import Confirmed, Restriction, holds_at
-from .places import Verdict, first_line
+from .outcome import Blame, Comparison, Confirmed, Restriction, graph_terms, holds_at
+from .places import first_line
 from .running import ModuleRuns, Ran, SizeItems, Sizes, finder, probes, same
+from .traced import Guard, dim_names, equal_sizes, find_guards, guard_contract, with_declared_names
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Settings of a check, apart from the module and its arguments."""
+
+    assume: tuple[str | Cond, ...] = ()
+    broadcast: BroadcastMode = "named"
+    rlimit: int = DEFAULT_RLIMIT
+    confirm: bool = True
+    infer: bool = False
+    opset: int | None = None
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What came out of an export: the restrictions that are real, and the analysis of its file.
+
+    `runs` executes the module, and `file` the file; None if nothing may be run.
+    """
+
+    declaration: Declaration
+    export: Exported
+    runs: ModuleRuns | None
+    file: FileRuns | None
+    guards: tuple[Guard, ...]
+    found: list[Restriction]
+    analysis: Analysis | None = None
+
+
+def judge(declaration: Declaration, export: Exported, runs: ModuleRuns | None, settings: Settings) -> Judged:
+    """Compare the guards, and the conditions of the written file, with the declaration, and run what they rule out."""
+    roots, file = declaration.roots, FileRuns(runs, export) if runs is not None else None
+
+    def compared(terms: Iterable[Term], given: Sequence[Cond], guarded: bool) -> list[Restriction]:
+        return Comparison(declaration, settings.rlimit, given).restrictions(terms, guarded=guarded)
+
+    def run(found: Sequence[Restriction], beside: Sequence[Restriction] = ()) -> list[Restriction]:
+        if runs is None:
+            return [*found]
+        every = [*beside, *found]
+        return [_run_outside(one, runs, file, [o.term.cond for o in every if o is not one]) for one in found]
+
+    guards = find_guards(export, declaration)
+    # torch.export does not promise sizes 0 and 1
+    least = [ge(r.dim, min(2, r.high or 2)) for r in roots.values()]
+    contract = guard_contract(guards, list(roots), settings.rlimit) if guards else ()
+    found = compared(contract, least, True)
+    in_terms = {name for r in found for name in r.roots}
+    equal = [eq(a, b) for a, b in equal_sizes(export.env, declaration)]
+    found += compared([_equality(c) for c in equal if not c.free <= in_terms], least, True)
+    traced = run(found)
+    needed = [r for r in traced if r.tried.verdict != "nobody"]
+    if export.proto is None:
+        return Judged(declaration, export, runs, file, guards, needed)
+    # a condition that only the trace requires is not assumed of the file
+    kept = {r.guard: r.term.cond if r.tried.verdict != "nobody" else None for r in traced}
+    asked = [
+        *(kept.get(t.cond, t.cond) for t in contract),
+        *(c for r in roots.values() for c in r.conditions()),
+    ]
+    model = with_declared_names(export.proto, export, declaration)
+    known = dim_names(model)
+    assumed = [*settings.assume, *(c for c in asked if c is not None and c.free <= known)]
+    analysis = analyze(model, assume=assumed, broadcast=settings.broadcast, rlimit=settings.rlimit)
+    rest = compared(graph_terms(analysis), [r.term.cond for r in needed], False)
+    return Judged(declaration, export, runs, file, guards, [*needed, *run(rest, needed)], analysis)
+
+
+def _equality(cond: Cond) -> Term:
+    return Term(cond, "equality", text_of(cond), tuple(sorted(cond.free)), ())
+
+
+def _run_outside(
+    one: Restriction, runs: ModuleRuns, file: FileRuns | None, others: Sequence[Cond]
+) -> Restriction:
+    """The restriction with the result of a run at sizes that only it rules out, and its limit as the runs show it."""
+    return run_on_both_sides(replace(one, tried=confirmed(one, runs, file, others)), runs, file, others)
+
 
 # ---------------------------------------------------------------------- the exported file
 
@@ -113,7 +195,7 @@ def confirmed(
     if not restriction.guarded:  # the analysis has proved it of the graph
         return Confirmed("graph", ran_there[0], None, ran_there)
     agrees = {s: graph.agrees(dict(s)) if graph is not None else None for s in ran_there}
-    verdicts: dict[bool | None, Verdict] = {False: "graph", True: "tracer", None: "unknown"}
+    verdicts: dict[bool | None, Blame] = {False: "graph", True: "nobody", None: "unknown"}
     worst = next(state for state in verdicts if state in agrees.values())
     found = next(s for s in ran_there if agrees[s] is worst)
     return Confirmed(verdicts[worst], found, None, ran_there)

@@ -160,3 +160,23 @@ def test_a_layer_that_becomes_a_loop_ends_the_export() -> None:
     assert finding.place is not None
     assert "self.rnn(y)" in finding.place.code
     assert '2 * Dim("_width")' in finding.help
+
+
+class HalvesLength(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.pool, self.rnn = nn.MaxPool1d(2), nn.LSTM(4, 4, batch_first=True)
+
+    def forward(self, x):
+        y = self.pool(x.transpose(1, 2)).transpose(1, 2)
+        return self.rnn(y)[0]
+
+
+def test_a_loop_over_a_length_that_became_a_number_ends_the_export_of_a_refused_call() -> None:
+    shapes = {"x": {0: Dim("batch", min=2, max=8), 1: Dim("time", min=2, max=800)}}
+    number, loop = check(HalvesLength(), (torch.randn(2, 300, 4),), dynamic_shapes=shapes).findings
+    assert (number.code, number.term, loop.code) == ("SS601", "time == 300", "SS608")
+    assert number.place is not None
+    assert "self.pool(x" in number.place.code
+    assert loop.place is not None
+    assert "self.rnn(y)" in loop.place.code
