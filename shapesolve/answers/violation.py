@@ -17,7 +17,7 @@ from ..solve.check import Broken, Checker
 from ..solve.contract.contract import text_of
 from ..solve.engine import Engine
 from ..solve.facts.log import need
-from ..solve.simplify.forms import short_form
+from ..solve.simplify.simplifier import short_form
 from .rejected import Rejected, broken_terms, misfit, sentence_of
 
 if TYPE_CHECKING:

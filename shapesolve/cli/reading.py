@@ -115,7 +115,7 @@ def contract(
     broadcast: Broadcast = "named",
     exact: Exact = False,
     format: Annotated[
-        Literal["text", "json", "smtlib", "python", "cpp", "js", "onnx"],
+        Literal["text", "json", "smtlib", "python", "cpp", "onnx"],
         Option(
             "--format",
             help="Text, JSON, a function that checks input shapes, or a copy of the model that checks them first.",
@@ -123,7 +123,7 @@ def contract(
     ] = "text",
     outputs: Annotated[
         bool,
-        Option("--outputs", help="With python, js, or cpp: add a function that computes output shapes."),
+        Option("--outputs", help="With python or cpp: add a function that computes output shapes."),
     ] = False,
     output: Annotated[
         Path | None,
@@ -133,22 +133,22 @@ def contract(
     """Show the conditions on input sizes under which the model runs.
 
     Each condition names the nodes that require it. Checkers take the shapes of all inputs by name and return the
-    broken conditions. They are C++14, JavaScript, or Python without dependencies, or a copy of the model in which a
+    broken conditions. They are C++14 or Python without dependencies, or a copy of the model in which a
     node named after the broken condition fails. Exit code: 1 if no sizes run. Examples:
 
         shapesolve contract model.onnx
 
         shapesolve contract model.onnx --format cpp -o check_inputs.hpp
 
-        shapesolve contract model.onnx --format js --outputs -o shapes.mjs
+        shapesolve contract model.onnx --format cpp --outputs -o shapes.hpp
 
         shapesolve contract model.onnx --format onnx -o guarded.onnx
     """
     a = find(load(model, assume, bind, broadcast), findings=False)
     if output is None and format == "onnx":
         fail("--format onnx requires -o FILE")
-    if outputs and format not in ("python", "js", "cpp"):
-        fail("--outputs requires --format python, js, or cpp")
+    if outputs and format not in ("python", "cpp"):
+        fail("--outputs requires --format python or cpp")
     from ..report.json import contract_data, data_of, envelope
     from ..report.text import contract_lines, headline
 
@@ -158,7 +158,7 @@ def contract(
         text = envelope("contract", data_of(contract_data(a)))
     elif format == "smtlib":
         text = a.contract.to_smtlib()
-    elif format in ("python", "js", "cpp"):
+    elif format in ("python", "cpp"):
         from ..deploy.guards.guard import guard
 
         text = guard(a, format, outputs=outputs)

@@ -15,7 +15,7 @@ from .facts.log import Stated
 from .facts.residual import Residue
 from .groups import group_of, grouped
 from .search import Model
-from .simplify.forms import short_form
+from .simplify.simplifier import short_form
 
 if TYPE_CHECKING:
     from .contract.contract import Contract

@@ -109,12 +109,13 @@ class Known:
         """True if no later condition mentions its symbols."""
         return self.about(cond.free)[-1] is cond
 
-    def learn(self) -> None:
-        """Adds the conditions to the facts."""
+    def learn(self) -> Facts:
+        """The facts of all conditions."""
         if self._facts is None:
             self._facts = Facts()
             for cond in self._position:
                 self._assume(self._facts, cond)
+        return self._facts
 
     def decided(self, cond: Cond) -> bool | None:
         """True or False if the facts decide the condition, else None (also after a `discard`)."""

@@ -21,7 +21,7 @@ from benchmarks.corpus import model_files
 from benchmarks.latency import with_weights
 from shapesolve.deploy.guards.guard import program_of
 
-from .guard_runs import answers_of, compiler_of, drawn_shapes
+from .guard_runs import answers_of, compiler, drawn_shapes
 from .profile_runs import run_at, within
 from .test_inputs import session
 
@@ -102,7 +102,7 @@ def each(work: Callable[[Path], str], files: list[Path]) -> None:
 
 def guards(files: list[Path], draws: int) -> None:
     """Every language that this machine knows against `check_inputs`."""
-    languages = ["python", *(name for name in ("cpp", "js") if compiler_of(name))]
+    languages = ["python", *(["cpp"] if compiler() else [])]
     asked_in_all, wrong = 0, 0
     for start in range(0, len(files), _TOGETHER):
         names, programs, asked, accepted = [], [], [], []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +12,6 @@ from typing import Any
 import shapesolve as ss
 from shapesolve.deploy.sizes import NoSizes, Sizes
 from shapesolve.solve.languages.cpp import CPP
-from shapesolve.solve.languages.javascript import JAVASCRIPT
 from shapesolve.solve.languages.python import PYTHON
 from shapesolve.solve.program import Program
 
@@ -52,21 +50,6 @@ int main() {
     }
 }
 """
-_JS_MAIN = """
-import { readFileSync } from "node:fs";
-const guards = await Promise.all(process.argv.slice(2).map((file) => import(file)));
-const asked = JSON.parse(readFileSync(0, "utf8"));
-const shown = (found) => [...found].map(([name, shape]) => `${name}=${shape}`);
-const answer = (guard, shapes) => {
-  if (!guard.outputShapes) return guard.checkInputs(shapes);
-  try {
-    return shown(guard.outputShapes(shapes));
-  } catch (error) {
-    return [`${error.name}: ${error.message}`];
-  }
-};
-console.log(JSON.stringify(asked.map((all, k) => all.map((pairs) => answer(guards[k], new Map(pairs))))));
-"""
 _CPP_OUTPUTS = """try {
     for (const auto& one : g@K@::checked::output_shapes(shapes)) {
         broken.push_back(one.first + "=");
@@ -77,16 +60,14 @@ _CPP_OUTPUTS = """try {
 } break;"""
 
 
-def compiler_of(language: str) -> str | None:
-    """What compiles or runs a language on this machine."""
-    tools = {"cpp": ("g++", "c++", "clang++"), "js": ("node",)}[language]
-    return next((found for tool in tools if (found := shutil.which(tool))), None)
+def compiler() -> str | None:
+    """The C++ compiler of this machine."""
+    return next((found for tool in ("g++", "c++", "clang++") if (found := shutil.which(tool))), None)
 
 
 _RUN = {
     "python": lambda *given: _python(*given),
     "cpp": lambda *given: _cpp(*given),
-    "js": lambda *given: _js(*given),
 }
 
 
@@ -153,20 +134,8 @@ def _cpp(programs: Sequence[Pair], asked: Asked, folder: Path) -> Answers:
         "-fsanitize=undefined",
         "-fno-sanitize-recover",
     ]
-    _run([str(compiler_of("cpp")), *options, str(folder / "main.cpp"), "-o", str(program_file)])
+    _run([str(compiler()), *options, str(folder / "main.cpp"), "-o", str(program_file)])
     return _asked(program_file, asked, names)
-
-
-def _js(programs: Sequence[Pair], asked: Asked, folder: Path) -> Answers:
-    files = []
-    for k, pair in enumerate(programs):
-        files.append(folder / f"g{k}.mjs")
-        files[-1].write_text(JAVASCRIPT.source(*pair), "utf-8")
-    (folder / "main.mjs").write_text(_JS_MAIN, "utf-8")
-    pairs = json.dumps([[[[n, list(map(str, s))] for n, s in one.items()] for one in all_] for all_ in asked])
-    done = _run([str(compiler_of("js")), str(folder / "main.mjs"), *map(str, files)], pairs)
-    found: Answers = json.loads(done)
-    return found
 
 
 def _names(asked: Asked) -> list[str]:

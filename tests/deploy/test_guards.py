@@ -41,7 +41,7 @@ from shapesolve.solve.program import Check, Program
 
 from ..building import EVERYTHING, session
 from . import guard_runs
-from .guard_runs import answers_of, compiler_of, drawn_shapes
+from .guard_runs import answers_of, compiler, drawn_shapes
 
 ROOT = Path(__file__).resolve().parents[2]
 UNET = ROOT / "examples/unet.onnx"
@@ -52,6 +52,7 @@ HOSTILE = [
 #: sizes of synthetic programs, beyond what 32 bits hold
 LARGE = (0, 1, 2, 3, 5, 8, 100, 2**31, 2**40 + 1, 2**62, 2**63 - 1)
 PALETTE = (0, 1, 2, 3, 4, 5, 7, 8, 64)
+NEEDS_COMPILER = pytest.mark.skipif(compiler() is None, reason="there is no C++ compiler on this machine")
 
 
 def hostile() -> onnx.ModelProto:
@@ -162,15 +163,13 @@ def case() -> Case:
     return Case(60)
 
 
-@pytest.mark.parametrize("language", ["python", "cpp", "js"])
+@pytest.mark.parametrize("language", ["python", pytest.param("cpp", marks=NEEDS_COMPILER)])
 def test_guards_agree_with_check_inputs(language: str, case: Case, tmp_path: Path) -> None:
-    if language != "python" and compiler_of(language) is None:
-        pytest.skip(f"there is nothing on this machine that compiles or runs {language}")
     told = answers_of(language, case.programs, case.asked, tmp_path)
     assert [[not broken for broken in all_] for all_ in told[:-1]] == case.accepted
     assert any(any(all_) for all_ in case.accepted)
     for shapes, broken, true in zip(case.asked[-1], told[-1], case.broken, strict=True):
-        if language in ("python", "js") or max(shapes["x"]) < 2**16:
+        if language == "python" or max(shapes["x"]) < 2**16:
             assert broken == true, shapes
         else:  # conditions in which a number does not fit are told as broken, and marked
             marked = {
@@ -251,10 +250,8 @@ def analyses() -> list[ss.Analysis]:
     return [ss.analyze(m) for m in (*files, UNET, onnx.parser.parse_model(QUOTIENT), hostile())]
 
 
-@pytest.mark.parametrize("language", ["python", "cpp", "js"])
+@pytest.mark.parametrize("language", ["python", pytest.param("cpp", marks=NEEDS_COMPILER)])
 def test_shapes_of_outputs_are_those_that_the_model_makes(language: str, tmp_path: Path) -> None:
-    if language != "python" and compiler_of(language) is None:
-        pytest.skip(f"there is nothing on this machine that compiles or runs {language}")
     programs = [(program_of(a), outputs_of(a)) for a in analyses()]
     asked = [
         drawn_shapes(a, Random(4), 40, None if a is not analyses()[-1] else dict.fromkeys(a.symbols, 3))
@@ -267,7 +264,7 @@ def test_shapes_of_outputs_are_those_that_the_model_makes(language: str, tmp_pat
         for given, answer in zip(shapes, answers, strict=True):
             if a.check_inputs(given):
                 assert len(answer) == 1, given
-                assert answer[0].startswith(("ValueError: ", "invalid_argument: ", "RangeError: ")), answer
+                assert answer[0].startswith(("ValueError: ", "invalid_argument: ")), answer
                 continue
             accepted += 1
             sizes = a.evaluate(a.bind_inputs(given))
@@ -391,10 +388,10 @@ def test_bodies_read_the_checked_inputs() -> None:
 
 
 def test_the_command_writes_every_format(tmp_path: Path) -> None:
-    done = CliRunner().invoke(app, ["contract", str(UNET), "--format", "js", "--outputs"])
-    assert (done.exit_code, "export function outputShapes" in done.output) == (0, True)
+    done = CliRunner().invoke(app, ["contract", str(UNET), "--format", "cpp", "--outputs"])
+    assert (done.exit_code, "inline Shapes output_shapes" in done.output) == (0, True)
     assert CliRunner().invoke(app, ["contract", str(UNET), "--outputs"]).exit_code == 2
-    for form, said in (("cpp", "namespace checked"), ("js", "export")):
+    for form, said in (("cpp", "namespace checked"), ("python", "def check_inputs")):
         done = CliRunner().invoke(app, ["contract", str(UNET), "--format", form])
         assert done.exit_code == 0
         assert said in done.output
@@ -406,7 +403,7 @@ def test_the_command_writes_every_format(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["contract", str(UNET), "--format", "onnx"])
     assert done.exit_code == 2
     onnx.save(declared(["a*b"]), tmp_path / "product.onnx")
-    done = CliRunner().invoke(app, ["contract", str(tmp_path / "product.onnx"), "--format", "js"])
+    done = CliRunner().invoke(app, ["contract", str(tmp_path / "product.onnx"), "--format", "cpp"])
     assert (done.exit_code, "do not determine" in done.output) == (2, True)
 
 

@@ -20,11 +20,9 @@ if TYPE_CHECKING:
     from ...expr import Cond, Shape
     from ...solve.languages.language import Language as Written
 
-Language = Literal["python", "cpp", "js"]
+Language = Literal["python", "cpp"]
 #: module of each language
-_ROOMS: Mapping[Language, str] = {
-    "python": "python:PYTHON", "cpp": "cpp:CPP", "js": "javascript:JAVASCRIPT",
-}  # fmt: skip
+_ROOMS: Mapping[Language, str] = {"python": "python:PYTHON", "cpp": "cpp:CPP"}
 
 
 @checked
@@ -39,17 +37,15 @@ def guard(
     """Return the source of a function that checks input shapes against a contract and lists broken conditions.
 
     It has no dependencies, takes the shapes of all inputs by name, and returns the broken conditions as strings; if
-    there are none, the model runs. It accepts the same shapes as `Analysis.check_inputs`. C++ computes in 64 bits: a
-    condition with an overflow counts as broken, and is marked. Python and JavaScript compute exactly.
+    there are none, the model runs. It accepts the same shapes as `Analysis.check_inputs`. Python computes exactly, C++ in
+    64 bits: a condition with an overflow counts as broken, and is marked.
 
     Args:
         model: An `Analysis`, or any model that `analyze` accepts.
-        language: ``"python"`` (``check_inputs(shapes)``), ``"cpp"`` (C++14, a header with ``checked::check_inputs``),
-            or ``"js"`` (a module that exports ``checkInputs``).
-        outputs: Whether to add a function of the same shapes that returns the output shapes by name:
-            ``output_shapes``, in JavaScript ``outputShapes``. It raises ``ValueError`` (``std::invalid_argument``,
-            ``RangeError``) with the broken conditions. Outputs whose sizes do not follow from the input shapes are
-            left out, and listed in a comment.
+        language: ``"python"`` (``check_inputs(shapes)``) or ``"cpp"`` (C++14, a header with ``checked::check_inputs``).
+        outputs: Whether to add a function of the same shapes, ``output_shapes``, that returns the output shapes by name.
+            It raises ``ValueError`` (``std::invalid_argument``) with the broken conditions. Outputs whose sizes do not
+            follow from the input shapes are left out, and listed in a comment.
         assume, bind: Assumptions and sizes, as for `analyze`; the function checks them too.
 
     Raises:

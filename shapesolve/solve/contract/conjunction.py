@@ -15,8 +15,9 @@ from ..facts.facts import Facts
 from ..facts.residual import intervals
 from ..known import Known, ground, is_size
 from ..simplify.cost import cost
-from ..simplify.forms import Forms, by_choices, by_factors, is_worked_on
+from ..simplify.forms import by_choices, by_factors, is_worked_on
 from ..simplify.ranges import separated
+from ..simplify.simplifier import Simplifier
 from .contract import text_of
 
 #: numbers of the constraints that a condition comes from
@@ -89,7 +90,7 @@ class Conjunction:
             cond = max(hard, key=cost)
             self.done.add(cond)
             left -= cond.size
-            found = Forms(self._closest(cond), self.engine).shortest(cond)
+            found = Simplifier(self._closest(cond), self.engine).shortest(cond)
             if found is not cond:
                 self._replace([cond], _terms_of(found))
                 self.done.add(found)

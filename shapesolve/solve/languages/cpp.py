@@ -5,16 +5,23 @@ from __future__ import annotations
 from ...expr.code import Syntax
 from ...expr.limits import INT64_MAX
 from ..program import Templates
-from .language import INFIX, Language, apart, escaped
+from .language import INFIX, Language
 
 
-def _cpp_literal(text: str) -> str:
+def _literal(text: str) -> str:
     """C++ string literal, as bytes of UTF-8. An octal escape has three digits, and ``?`` could begin a trigraph."""
-    return (
-        '"'
-        + escaped(text, '"\\?', lambda c: "".join(f"\\{b:03o}" for b in c.encode(errors="replace")))
-        + '"s'
-    )
+    return '"' + "".join(map(_character, text)) + '"s'
+
+
+def _character(c: str) -> str:
+    if c.isascii() and c.isprintable() and c not in '"\\?':
+        return c
+    return "".join(f"\\{b:03o}" for b in c.encode(errors="replace"))
+
+
+def _identifier(base: str) -> str:
+    """An identifier that differs from all keywords, macros and generated names."""
+    return f"{base}_" if base[:1].isalpha() else f"size_{base}_"
 
 
 CPP = Language(
@@ -42,9 +49,9 @@ CPP = Language(
         got="std::to_string({name}.value)",
         place="Int(shapes.at({name})[{axis}])",
         remark="    // {}",
-        literal=_cpp_literal,
+        literal=_literal,
     ),
-    identifier=apart,
+    identifier=_identifier,
     rank="        {{{name}, {rank}}},\n",
     other="        {name},\n",
     around="""\

@@ -1,8 +1,7 @@
 """`Language`: syntax for writing a `Program` in a programming language.
 
 Integers behave as in Python: quotients round down, and remainders have the sign of the divisor. C++ has 64 bits; a
-condition with a
-number that does not fit is reported as violated, with a note. JavaScript uses BigInt.
+condition with a number that does not fit is reported as violated, with a note.
 """
 
 from __future__ import annotations
@@ -55,13 +54,3 @@ class Language:
     def _steps(self, program: Program) -> str:
         names = Identifiers(self.taken, self.identifier)
         return "\n".join(lines_of(program, self.syntax, self.templates, names))
-
-
-def escaped(text: str, plain: str, form: Callable[[str], str]) -> str:
-    """The text with characters in `plain`, and all but printable ASCII, replaced by `form`."""
-    return "".join(c if c.isascii() and c.isprintable() and c not in plain else form(c) for c in text)
-
-
-def apart(base: str) -> str:
-    """An identifier that differs from all keywords, macros and generated names."""
-    return f"{base}_" if base[:1].isalpha() else f"size_{base}_"

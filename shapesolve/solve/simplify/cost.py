@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
+from typing import NamedTuple, TypeVar
 
 from ...expr import Atom, Cond, Dim
 from ...expr.limits import MAX_DEPTH
 from ...expr.presentation import pieces_of
 from ...expr.traverse import atoms_in, atoms_of, nesting
 from ..facts import budget
+
+T = TypeVar("T", Dim, Cond)
 
 
 class ReadingCost(NamedTuple):
@@ -24,6 +27,17 @@ class ReadingCost(NamedTuple):
 def cost(node: Dim | Cond) -> ReadingCost:
     """The cost of an expression or condition in the form in which it is printed."""
     return ReadingCost(operators(node), len(node.free), mentions(node), nesting(node), len(str(node)))
+
+
+def cheapest(node: T, candidates: Iterable[T], accepts: Callable[[T], bool]) -> T:
+    """Return the cheapest candidate that costs less than `node` and is accepted, otherwise `node`."""
+    small = {c: None for c in candidates if c is not node and c.size <= node.size + budget.LONGER}
+    if not small:
+        return node
+    price = cost(node)
+    prices = {c: cost(c) for c in sorted(small, key=lambda c: c.size)[: budget.MAX_FORMS]}
+    best = sorted(prices, key=lambda c: prices[c])[: budget.MAX_PROOFS]
+    return next((c for c in best if prices[c] < price and accepts(c)), node)
 
 
 def mentions(node: Dim | Cond) -> int:

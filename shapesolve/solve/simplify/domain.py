@@ -1,4 +1,4 @@
-"""`Domain`: the sizes that satisfy some conditions, with proofs about expressions there."""
+"""`Domain`: the sizes that satisfy some conditions, with samples of them."""
 
 from __future__ import annotations
 
@@ -9,15 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from ...expr import Cond, Dim, eq, ge, le, of_atom
+from ...expr import Cond, Dim, ge, le, of_atom
 from ...expr.traverse import atoms_of
-from ..cone_of_influence import by_symbol, reached
+from ..cone_of_influence import reached
 from ..engine import Engine
 from ..facts import budget
-from ..facts.facts import Facts
 from ..known import Known, Plainly
 from ..periods import Regular
-from ..search import Contradiction, learned
 from ..tables import Inexact, Sizes, Table
 
 #: values per symbol in a table of accepted sizes, by the number of symbols
@@ -26,11 +24,11 @@ _POOL = {1: 64, 2: 64, 3: 14, 4: 8}
 Points = Mapping[str, Sizes]
 
 
-class Domain:
-    """All sizes at which `conds` hold. Answers are proofs; unproved means False.
+class Domain(Known):
+    """All sizes at which `conds` hold, with samples of them.
 
-    >>> from shapesolve.expr import parse_cond, parse_dim
-    >>> Domain([parse_cond("height % 8 == 0")]).equal(parse_dim("4*(height//8)"), parse_dim("height//2"))
+    >>> from shapesolve.expr import parse_cond
+    >>> Domain([parse_cond("height % 8 == 0")]).follows(parse_cond("4*(height//8) == height//2"))
     True
     """
 
@@ -38,41 +36,14 @@ class Domain:
         plainly = Plainly()
         parts = [part for c in map(plainly.cond, conds) for part in (c.args if c.kind == "and" else (c,))]
         self.conds = tuple(dict.fromkeys(c for c in parts if not c.is_true))
-        self.engine = engine or Engine()
-        self.known = Known(self.conds, self.engine, plainly)
+        super().__init__(sorted(self.conds, key=lambda c: len(c.free) > 1), engine, plainly)
+        self.facts = self.learn()
         self.regular = Regular()
-        self._links = by_symbol(self.conds)
         self._reached: dict[frozenset[str], frozenset[str]] = {}
         self._points: dict[frozenset[str], Points | None] = {}
         self._alone: dict[str, list[Cond]] = {}
-        self._proved: dict[Cond, bool] = {}
         self._symbols: dict[str, Dim] = {}
         self._meet(*self.conds)
-        self.facts: Facts | None
-        try:
-            self.facts = learned(self.conds)
-        except Contradiction:
-            self.facts = None
-
-    @property
-    def is_empty(self) -> bool:
-        """True if the domain is proved empty."""
-        return self.facts is None
-
-    # ------------------------------------------------------------------ proofs
-
-    def equal(self, a: Dim, b: Dim) -> bool:
-        """True if two expressions are proved equal at all sizes of the domain."""
-        return a is b or self.holds(eq(a, b))
-
-    def holds(self, cond: Cond) -> bool:
-        """True if it is proved that `cond` has a value and holds at all sizes of the domain."""
-        if self.facts is None:
-            return False
-        found = self._proved.get(cond)
-        if found is None:
-            found = self._proved[cond] = self.known.follows(cond)
-        return found
 
     # ------------------------------------------------------------------ single symbols
 
@@ -81,8 +52,7 @@ class Domain:
         found = self._alone.get(name)
         if found is None:
             found = [c for c in self.conds if c.free == {name}]
-            facts = self.facts or Facts()
-            low, high = facts.intervals.get(name, (None, None))
+            low, high = self.facts.intervals.get(name, (None, None))
             if low is not None:
                 found.append(ge(self._symbols[name], low))
             if high is not None:

@@ -95,7 +95,7 @@ def rewritten(atom: Atom, domain: Domain) -> Dim:
     for rule in RULES:
         if rule.kind == atom.kind:
             for needed, to in rule.cases(*atom.args):
-                if not needed.is_false and domain.holds(needed):
+                if not needed.is_false and domain.follows(needed):
                     return to
     return of_atom(atom)
 

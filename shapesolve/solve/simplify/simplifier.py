@@ -1,18 +1,24 @@
-"""`Simplifier`: finds the cheapest equivalent form of an expression, with proof."""
+"""`Simplifier`: finds the cheapest equivalent form of an expression or a condition, with proof.
+
+Candidates come from tables of sizes, from rules, and from parts of a condition.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ...expr import ZERO, Atom, Cond, Dim, DimTooLarge, constant, of_atom, rebuild
+from ...expr import ZERO, Atom, Cond, Dim, DimTooLarge, all_of, any_of, constant, eq, ge, of_atom, rebuild
+from ...expr.canonical import common_factor, without
 from ...expr.core import apply, from_terms
 from ...expr.structure import Monomial
 from ...expr.traverse import atoms_of
-from ..facts import budget
-from ..known import is_size
+from ..engine import Engine
+from ..known import defined_where, is_size
 from ..tables import Inexact, Table
-from .cost import cost, is_small
+from .cost import cheapest, is_small
 from .domain import Domain
+from .forms import is_short, is_worked_on, related
+from .ranges import separated
 from .rules import of_atoms, rewritten
 from .strides import Strides
 from .univariate import fits
@@ -21,8 +27,8 @@ from .univariate import fits
 class Simplifier:
     """Simplifies expressions and conditions; results are equal at the sizes where `conds` hold."""
 
-    def __init__(self, conds: Iterable[Cond] = (), domain: Domain | None = None) -> None:
-        self.domain = domain or Domain(conds)
+    def __init__(self, conds: Iterable[Cond] = (), engine: Engine | None = None) -> None:
+        self.domain = Domain(conds, engine)
         self.strides = Strides(self.domain.facts)
         self._dims: dict[Dim, Dim] = {}
         self._atoms: dict[Atom, Dim] = {}
@@ -51,15 +57,12 @@ class Simplifier:
     # ------------------------------------------------------------------ one expression
 
     def _simplified(self, d: Dim) -> Dim:
-        best, price = d, cost(d)
+        best = d
         for step in (self._fitted, self._ruled, self._fitted, self._constant):
-            now = step(best)
-            if now is not best and is_small(now):
-                new = cost(now)
-                if new < price:
-                    best, price = now, new
-                    if len(d.free) == 1 and step == self._fitted:
-                        break  # one template says all of it
+            now = cheapest(best, (step(best),), is_small)
+            if now is not best and len(d.free) == 1 and step == self._fitted:
+                return now  # one template says all of it
+            best = now
         return best
 
     def _ruled(self, d: Dim) -> Dim:
@@ -98,11 +101,10 @@ class Simplifier:
         if is_one_floor(part) and all(
             c.kind == ">=" and is_linear(c.args[0]) for c in self.domain.alone(name)
         ):
-            low, high = self.domain.facts.bounds(part) if self.domain.facts is not None else (None, None)
-            return (
-                constant(low) if low is not None and low == high else part
-            )  # nothing else could make it shorter
-        return self._cheapest(part, fits(part, self._symbol(part, name), self.domain))
+            low, high = self.domain.facts.bounds(part)
+            # nothing else could make it shorter
+            return constant(low) if low is not None and low == high else part
+        return self._equal(part, fits(part, self._symbol(part, name), self.domain))
 
     def _constant(self, d: Dim) -> Dim:
         """Return the number that `d` equals at all sizes of the domain, otherwise `d`."""
@@ -115,18 +117,86 @@ class Simplifier:
             return d
         if (there is not True and not there.all()) or (values != values.flat[0]).any():
             return d
-        return self._cheapest(d, iter((constant(int(values.flat[0])),)))
+        return self._equal(d, (constant(int(values.flat[0])),))
 
-    def _cheapest(self, d: Dim, candidates: Iterator[Dim]) -> Dim:
-        """Return the cheapest candidate that costs less than `d` and is proved equal to it, otherwise `d`."""
-        price = cost(d)
-        small = {c: None for c in candidates if c is not d and c.size <= d.size + budget.LONGER}
-        nearly = sorted(small, key=lambda c: c.size)[: budget.MAX_FORMS]
-        prices = {c: cost(c) for c in nearly}
-        for candidate in sorted(nearly, key=lambda c: prices[c])[: budget.MAX_PROOFS]:
-            if prices[candidate] < price and self.domain.equal(d, candidate):
-                return candidate
-        return d
+    def _equal(self, d: Dim, candidates: Iterable[Dim]) -> Dim:
+        """The cheapest candidate that is proved equal to `d`."""
+        return cheapest(d, candidates, lambda c: self.domain.follows(eq(d, c)))
+
+    # ------------------------------------------------------------------ one condition
+
+    def shortest(self, cond: Cond) -> Cond:
+        """Return the cheapest form found that is equivalent to `cond` in the domain; `cond` itself if it may divide by 0
+        there.
+
+        The search ends at a conjunction, whose parts are simplified separately.
+        """
+        best = cond
+        try:
+            if self._has_value(cond):
+                while (form := self._shorter(best)) is not best:
+                    best = form
+                    if best.kind == "and":
+                        break
+        except DimTooLarge:
+            return cond
+        return best
+
+    def _has_value(self, cond: Cond) -> bool:
+        return all(map(self.domain.follows, defined_where(cond)))
+
+    def _shorter(self, cond: Cond) -> Cond:
+        """A cheaper form from the first source of candidates that has one."""
+        proved = ((self.cond(cond),), self._stripped(cond), self._by_ranges(cond))
+        for candidates in proved:
+            form = cheapest(cond, candidates, self._has_value)
+            if form is not cond:
+                return form
+        return cheapest(
+            cond, self._by_parts(cond), lambda form: self._has_value(form) and self._equivalent(cond, form)
+        )
+
+    def _equivalent(self, cond: Cond, form: Cond) -> bool:
+        return self.domain.with_([cond]).follows(form) and self.domain.with_([form]).follows(cond)
+
+    def _stripped(self, cond: Cond) -> Iterator[Cond]:
+        """Candidate: positive factors of all terms dropped."""
+        d = cond.args[0] if cond.kind in ("==", "!=", ">=") else ZERO
+        if isinstance(d, Dim) and d.terms and not d.const:
+            positive = tuple(a for a in common_factor(d) if self.domain.follows(ge(of_atom(a), 1)))
+            if positive:
+                yield related(cond.kind, without(d, positive))
+
+    def _by_ranges(self, cond: Cond) -> Iterator[Cond]:
+        """Candidates: ranges and remainders of single symbols. They are of the condition by itself and together with
+        others that are about no more symbols.
+        """
+        if cond.kind == "or" and len(cond.free) > 1:  # the values of one symbol depend on another
+            return
+        near = [c for c in self.domain.conds if len(c.free) == 1 and c.free <= cond.free]
+        for group in ([cond], [cond, *near]) if near and len(cond.free) == 1 else ([cond, *near],):
+            found = separated(group, self.domain.engine)
+            if found is not None:
+                yield all_of(found)
+
+    def _by_parts(self, cond: Cond) -> Iterator[Cond]:
+        """Candidates: one member dropped, or shortened under the assumption of the others."""
+        if cond.kind not in ("and", "or"):
+            return
+        join = any_of if cond.kind == "or" else all_of
+        for i, part in enumerate(cond.args):
+            rest = [c for c in cond.args if c is not part]
+            yield join(rest)
+            if not is_short(part):
+                settled = [~c if cond.kind == "or" else c for c in rest]
+                inner = Simplifier([*self.domain.conds, *settled], self.domain.engine)
+                if not inner.domain.is_empty:
+                    yield join([*rest[:i], inner.shortest(part), *rest[i:]])
+
+
+def short_form(cond: Cond, engine: Engine) -> Cond:
+    """The shortest form found that is equivalent to a condition at all sizes."""
+    return Simplifier((), engine).shortest(cond) if is_worked_on(cond) else cond
 
 
 def is_linear(d: Dim) -> bool:

@@ -25,9 +25,9 @@ class Strides:
     Dim('2*height**2')
     """
 
-    def __init__(self, facts: Facts | None) -> None:
+    def __init__(self, facts: Facts) -> None:
         self._steps: list[tuple[Dim, Atom, int]] = []  # the size, its number of steps, the step
-        for base, step in facts.divisors.items() if facts is not None else ():
+        for base, step in facts.divisors.items():
             atom = base.atom
             count = (base // constant(step)).atom
             if atom is not None and atom.kind == "sym" and count is not None and step > 1:

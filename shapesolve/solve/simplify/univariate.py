@@ -1,6 +1,6 @@
 """Fits expressions of one symbol: a floor of a linear form, clamped, scaled, or a remainder.
 
-The values at the accepted sizes suggest the numbers of a template; `Domain.equal` proves what was suggested, because two
+The values at the accepted sizes suggest the numbers of a template; `Domain.follows` proves what was suggested, because two
 quasi-polynomials that agree on one period, with the same slopes, are equal.
 """
 
