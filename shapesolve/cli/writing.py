@@ -67,7 +67,6 @@ def serve(
     largest: Annotated[
         int, Option("--max-size", metavar="MB", min=1, help="Maximum size of an uploaded file.")
     ] = 1024,
-    quiet: Annotated[bool, Option("--no-browser", help="Print only the address.")] = False,
 ) -> None:
     """Start a local web page for exploring models.
 
@@ -87,8 +86,7 @@ def serve(
         fail(f"cannot listen on port {port}: {e.strerror or e}")
     with server:
         show([f"drop models onto {server.url}"])
-        if not quiet:
-            webbrowser.open(server.url)
+        webbrowser.open(server.url)
         try:
             server.serve_forever()
         except KeyboardInterrupt:
@@ -108,12 +106,11 @@ Weights = Annotated[
 
 def interface_line(analysis: Analysis) -> Line:
     """Return the interface: ``image [batch, 3, 32, 32] -> logits [batch, 10]``."""
-    from ..answers.names import grouped
     from ..report.limits import MAX_NAMES
-    from ..report.text import shown_shapes
+    from ..report.text import tensor_rows
 
     def side(names: list[str]) -> str:
-        groups = grouped(names, shown_shapes(analysis, names), analysis.dtypes)
+        groups = tensor_rows(analysis, names)
         more = sum(g.more for g in groups) + sum(1 for _ in groups[MAX_NAMES:])
         text = ", ".join(f"{g.name} {g.shape}" for g in groups[:MAX_NAMES])
         return f"{text} and {more} more" if more else text
