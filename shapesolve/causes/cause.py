@@ -12,7 +12,7 @@ from ..expr import Cond, Dim
 from ..lower.fixpoint import lower_model
 from ..lower.records import Place as OperandAxis
 from ..lower.request import OtherShape
-from .limits import MAX_FOR_LIMITS
+from .limits import MAX_FOR_CAUSES
 from .operands import IDLE
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Causes:
 
     def __init__(self, lowered: Lowered, request: Request) -> None:
         self.lowered, self.request = lowered, request
-        self._left = MAX_FOR_LIMITS
+        self._left = MAX_FOR_CAUSES
         self._needs: dict[tuple[Place, ...], _Needs] = {}
 
     def first(self, entry: Entry, places: Iterable[Place]) -> Place | None:

@@ -106,11 +106,12 @@ Weights = Annotated[
 
 def interface_line(analysis: Analysis) -> Line:
     """Return the interface: ``image [batch, 3, 32, 32] -> logits [batch, 10]``."""
+    from ..answers.names import grouped
     from ..report.limits import MAX_NAMES
-    from ..report.text import tensor_rows
+    from ..report.text import shown_shapes
 
     def side(names: list[str]) -> str:
-        groups = tensor_rows(analysis, names)
+        groups = grouped(names, shown_shapes(analysis, names), analysis.dtypes)
         more = sum(g.more for g in groups) + sum(1 for _ in groups[MAX_NAMES:])
         text = ", ".join(f"{g.name} {g.shape}" for g in groups[:MAX_NAMES])
         return f"{text} and {more} more" if more else text

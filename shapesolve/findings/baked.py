@@ -56,12 +56,16 @@ class Baked:
     # ------------------------------------------------------------------ the constant
 
     def constant(self, entry: Entry) -> Stored | None:
-        """The constant that a node's condition comes from. A tensor read as data is preferred over one read for its size."""
-        found = self._behind(entry) or self._beside(entry)
+        """The constant that a node's condition comes from: of several, the one with the plainest condition if it is unknown."""
+        found = self.stored(entry)
         if found is None or not found.data:
             return found
         plainest = self.causes.plainest(entry, [found.tensor, *self._read(entry)])
         return found if plainest is None else Stored(plainest, True)
+
+    def stored(self, entry: Entry) -> Stored | None:
+        """The constant that a node's sizes come from. A tensor read as data is preferred over one read for its size."""
+        return self._behind(entry) or self._beside(entry)
 
     def named(self, stored: Stored | None, entry: Entry) -> str:
         """Return the name of a constant if a condition depends on its elements or on one of its sizes; else ""."""
