@@ -45,7 +45,7 @@ class Causes:
     def first(self, entry: Entry, places: Iterable[Place]) -> Place | None:
         """Return the first of these places that a condition depends on; None if it depends on none."""
         left = tuple(dict.fromkeys(places))
-        needs = self._needs_with(left) if left else None
+        needs = self.needs_with(left) if left else None
         if needs is None or (*_key(entry), entry.cond) in needs.conds:
             return None
         now = frozenset[str]().union(*(cond.free for *key, cond in needs.conds if tuple(key) == _key(entry)))
@@ -59,7 +59,7 @@ class Causes:
         """
         lengths: dict[str, int] = {}
         for tensor in dict.fromkeys(tensors):
-            needs = self._needs_with(((tensor, None),))
+            needs = self.needs_with(((tensor, None),))
             if needs is not None and (*_key(entry), entry.cond) not in needs.conds:
                 symbols = needs.symbols[tensor, None]
                 now = [
@@ -71,7 +71,7 @@ class Causes:
                     lengths[tensor] = min(c.size for c in now)
         return min(lengths, key=lambda t: lengths[t], default=None)
 
-    def _needs_with(self, places: tuple[Place, ...]) -> _Needs | None:
+    def needs_with(self, places: tuple[Place, ...]) -> _Needs | None:
         """Return the requirements with these sizes and numbers unknown; None if the budget is spent."""
         if places not in self._needs:
             self._left -= len(self.lowered.model.graph.nodes)

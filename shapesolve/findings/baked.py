@@ -74,6 +74,14 @@ class Baked:
         axes = [None] if stored.data else [*range(len(self.lowered.shapes.get(stored.tensor) or ()))]
         return "" if self.causes.first(entry, ((stored.tensor, a) for a in axes)) is None else stored.tensor
 
+    def differs_alone(self, tensor: str) -> bool:
+        """Return True if no other stored tensor fixes a number of this one, so that another export may differ in it alone."""
+        needs = self.causes.needs_with(((tensor, None),))
+        if needs is None:
+            return False
+        unknown = needs.symbols[tensor, None]
+        return not any(c.kind == "==" and c.free and c.free <= unknown for *_, c in needs.conds)
+
     def reader(self, entry: Entry, stored: Stored | None) -> tuple[Node, str] | None:
         """Return the node that meets a stored tensor before a condition's own node does, and its scope."""
         if stored is None or stored.data:

@@ -190,7 +190,7 @@ class _Restrictions:
             "repairs": tuple(found),
             "declare": self._declared(term, sample),
             "constants": () if meant else tuple(filter(None, [named])),
-            "export": named if is_export else "",
+            "export": named if named and is_export and self.baked.differs_alone(named) else "",
         }
         return _limit(code, term, only, tuple(culprits or filter(None, [named])), facts)
 

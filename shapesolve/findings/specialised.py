@@ -85,7 +85,7 @@ def findings(analysis: Solved, baked: Baked, repairs: Repairs, rows: Rows) -> It
             repairs=tuple(found),
             declare={name: to.const},
             constants=tuple(filter(None, [named])),
-            export=named if is_export else "",
+            export=named if named and is_export and baked.differs_alone(named) else "",
         ).told()
 
 
