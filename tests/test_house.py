@@ -56,6 +56,14 @@ STRUCTURE = frozenset(
 )
 
 
+#: makers of the sentence of a broken condition, and the files that call them
+WORDERS = {
+    "Rejected": {"answers/rejected.py", "answers/violation.py"},
+    "sentence_of": {"answers/outside.py", "answers/rejected.py", "answers/violation.py"},
+    "requirement_text": {"answers/rejected.py", "findings/limits.py", "findings/restriction.py"},
+}
+
+
 def test_every_file_is_read_in_one_sitting() -> None:
     long = {
         str(f.relative_to(PACKAGE)): n
@@ -167,7 +175,7 @@ ENGINES = [
     "torch/outcome",
 ]
 #: lines outside solve that ask the engine itself whether conditions contradict each other
-ASKS = 24
+ASKS = 22
 
 
 def test_the_engine_is_asked_in_solve_and_few_other_places() -> None:
@@ -176,3 +184,15 @@ def test_the_engine_is_asked_in_solve_and_few_other_places() -> None:
     assert sorted(name for name, text in outside.items() if re.search(r"\bEngine\(", text)) == ENGINES
     asks = re.compile(r"\bsatisfiable\(|\.unsat\b")
     assert sum(bool(asks.search(line)) for text in outside.values() for line in text.splitlines()) == ASKS
+
+
+def calls(tree: ast.Module, name: str) -> bool:
+    return any(
+        isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and n.func.id == name for n in ast.walk(tree)
+    )
+
+
+def test_a_broken_condition_is_worded_in_one_file() -> None:
+    """Only the checker of inputs makes a `Rejected` besides; no room above the answers writes the sentence of a condition."""
+    found = {name: {str(f.relative_to(PACKAGE)) for f in FILES if calls(parsed(f), name)} for name in WORDERS}
+    assert found == WORDERS

@@ -88,7 +88,7 @@ class Derivation:
 
     def __str__(self) -> str:
         lines = [f"{self.tensor} {self.shape if self.shape is not None else 'of unknown rank'}"]
-        lines += [f"  {kind} {name} {shape}" for kind, name, shape in self.sources]
+        lines += [f"  {kind} {n} {shape if shape is not None else '?'}" for kind, n, shape in self.sources]
         for i, s in enumerate(self.steps, 1):
             kind = f" ({s.op_type})" if s.op_type not in s.node else ""
             lines.append(f"{i:>3}. {s.node}{kind}")

@@ -28,11 +28,18 @@ def dtype_name(dtype: int) -> str:
     return _PLAIN.get(name, name.lower())
 
 
-def shape_text(shape: Shape | None, unknown: Set[str] = frozenset()) -> str:
-    """Return the text of a shape, or "of unknown rank". Sizes that depend on an `unknown` name are ``?``."""
-    if shape is None or unknown.isdisjoint(shape.free_symbols()):
-        return "of unknown rank" if shape is None else str(shape)
-    return f"[{', '.join(str(d) if unknown.isdisjoint(d.free) else '?' for d in shape)}]"
+def shape_text(shape: Shape | None, unknown: Set[str] = frozenset(), declared: Shape | None = None) -> str:
+    """Return the text of a shape, or "of unknown rank". Sizes that depend on an `unknown` name are ``?``.
+
+    A declared name with another size stands before it: ``[batch = 1, seq]``.
+    """
+    if shape is None:
+        return "of unknown rank"
+    sizes = [str(d) if unknown.isdisjoint(d.free) else "?" for d in shape]
+    for k, own in enumerate(declared or ()):
+        if own.name is not None and own is not shape[k]:
+            sizes[k] = f"{own} = {sizes[k]}"
+    return f"[{', '.join(sizes)}]"
 
 
 def unknown_operators(lowered: Lowered) -> dict[str, str]:
@@ -105,11 +112,12 @@ def grouped(
     shapes: Mapping[str, Shape],
     dtypes: Mapping[str, int],
     unknown: Set[str] = frozenset(),
+    declared: Mapping[str, Shape] = {},
 ) -> list[Tensors]:
-    """Groups of similar tensors, in order of first appearance."""
+    """Groups of similar tensors, in order of first appearance; `declared` shapes are those of inputs."""
     groups: dict[tuple[str, str, str], list[str]] = {}
     for name in names:
-        shape = shape_text(shapes.get(name), unknown)
+        shape = shape_text(shapes.get(name), unknown, declared.get(name))
         key = (_NUMBER.sub("#", name), dtype_name(dtypes.get(name, 0)), shape)
         groups.setdefault(key, []).append(name)
     return [

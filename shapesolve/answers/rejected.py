@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ..expr.sizes import sizes_text
 
 if TYPE_CHECKING:
+    from ..expr import Dim
     from ..solve.contract.contract import Contract, Term, Terms
     from ..solve.facts.constraint import Constraint
 
@@ -117,6 +118,12 @@ def rejected_by(terms: Sequence[Term] | Terms, sizes: Mapping[str, object]) -> l
 def misfit(message: str) -> Rejected:
     """Inputs that don't fit their declarations."""
     return Rejected(message, message)
+
+
+def wrong_size(name: str, axis: int, declared: Dim, size: int, value: int | None = None) -> Rejected:
+    """A size of an input that is not the declared one, whose `value` may be known."""
+    known = f" = {value}" if declared.terms and value is not None else ""
+    return misfit(f"{name}[{axis}] must be {declared}{known}, got {size}")
 
 
 class TensorSizes(dict[str, tuple[int, ...]]):

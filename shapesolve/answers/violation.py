@@ -18,7 +18,7 @@ from ..solve.contract.contract import text_of
 from ..solve.engine import Engine
 from ..solve.facts.log import need
 from ..solve.simplify.simplifier import short_form
-from .rejected import Rejected, broken_terms, misfit, sentence_of
+from .rejected import Rejected, broken_terms, misfit, sentence_of, wrong_size
 
 if TYPE_CHECKING:
     from ..causes.finding import Conflict
@@ -108,7 +108,7 @@ class InputChecker:
             for name, axis, d, size in later:
                 value = d.evaluate(sizes) if d.terms else d.const
                 if value != size:
-                    wrong.append(misfit(_declared_text(name, axis, d, size, value)))
+                    wrong.append(wrong_size(name, axis, d, size, value))
         return sizes, wrong
 
     def _solve(self, stated: list[tuple[Dim, int]], sizes: dict[str, int]) -> None:
@@ -205,12 +205,3 @@ def _at(d: Dim, sizes: Mapping[str, int]) -> Dim | None:
         return d.subs(sizes)
     except ZeroDivisionError:
         return None
-
-
-def _declared_text(name: str, axis: int, d: Dim, size: int, value: int | None) -> str:
-    """Message: an input's size differs from the declared one."""
-    if not d.terms:
-        return f"{name}[{axis}] must be {d}, got {size}"
-    if value is None:
-        return f"{name}[{axis}] must be {d}, got {size}"
-    return f"{name}[{axis}] must be {d} = {value}, got {size}"

@@ -12,7 +12,7 @@ from ..expr import Cond, Dim
 from ..lower.fixpoint import lower_model
 from ..lower.records import Place as OperandAxis
 from ..lower.request import OtherShape
-from .limits import MAX_FOR_LIMITS
+from .limits import MAX_FOR_CAUSES
 from .operands import IDLE
 
 if TYPE_CHECKING:
@@ -39,13 +39,13 @@ class Causes:
 
     def __init__(self, lowered: Lowered, request: Request) -> None:
         self.lowered, self.request = lowered, request
-        self._left = MAX_FOR_LIMITS
+        self._left = MAX_FOR_CAUSES
         self._needs: dict[tuple[Place, ...], _Needs] = {}
 
     def first(self, entry: Entry, places: Iterable[Place]) -> Place | None:
         """Return the first of these places that a condition depends on; None if it depends on none."""
         left = tuple(dict.fromkeys(places))
-        needs = self._needs_with(left) if left else None
+        needs = self.needs_with(left) if left else None
         if needs is None or (*_key(entry), entry.cond) in needs.conds:
             return None
         now = frozenset[str]().union(*(cond.free for *key, cond in needs.conds if tuple(key) == _key(entry)))
@@ -59,7 +59,7 @@ class Causes:
         """
         lengths: dict[str, int] = {}
         for tensor in dict.fromkeys(tensors):
-            needs = self._needs_with(((tensor, None),))
+            needs = self.needs_with(((tensor, None),))
             if needs is not None and (*_key(entry), entry.cond) not in needs.conds:
                 symbols = needs.symbols[tensor, None]
                 now = [
@@ -71,14 +71,7 @@ class Causes:
                     lengths[tensor] = min(c.size for c in now)
         return min(lengths, key=lambda t: lengths[t], default=None)
 
-    def is_free(self, tensor: str) -> bool:
-        """Return True if no node fixes the numbers of a stored tensor, as a weight behind a Reshape fixes its target."""
-        needs = self._needs_with(((tensor, None),))
-        symbols = frozenset[str]() if needs is None else needs.symbols[tensor, None]
-        fixed = (c for *_, c in (() if needs is None else needs.conds) if c.kind == "==" and c.free)
-        return needs is not None and not any(c.free <= symbols for c in fixed)
-
-    def _needs_with(self, places: tuple[Place, ...]) -> _Needs | None:
+    def needs_with(self, places: tuple[Place, ...]) -> _Needs | None:
         """Return the requirements with these sizes and numbers unknown; None if the budget is spent."""
         if places not in self._needs:
             self._left -= len(self.lowered.model.graph.nodes)

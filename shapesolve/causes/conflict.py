@@ -9,10 +9,12 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ..expr import ge
+from ..expr import Cond, ge
 from ..lower.records import Clash, Entry
+from ..solve.engine import Engine
 from ..solve.facts.constraint import Constraint, Site
 from ..solve.facts.facts import Facts
+from ..solve.facts.log import Stated, need
 from .contradictions import BrokenFile, BrokenNode, Contradiction, Refuted
 from .failure import first_failure
 from .finding import Conflict, Finding, Step
@@ -33,58 +35,6 @@ if TYPE_CHECKING:
     from ..constraints.cores import Cores
     from ..lower.lowered import Lowered
     from ..lower.request import Request
-
-
-from ..expr import Cond
-from ..solve.engine import Engine
-from ..solve.facts import budget
-from ..solve.facts.log import Stated, need
-
-
-def minimal_cores(
-    constraints: Sequence[Stated], candidates: Iterable[int], limit: int = 8, engine: Engine | None = None
-) -> list[tuple[int, ...]]:
-    """Minimal contradictory subsets of `candidates` (indices), at most `limit`. The one found first is at the front.
-
-    Each is irreducible: without any one member the others can hold together (or Z3 does not know). All of
-    them are found when there are few (Reiter's hitting-set tree, in order of the indices): every further core
-    must lack a member of each core found before. An empty list means that no contradiction was proved.
-    """
-    engine = engine or Engine()
-    numbers = _distinct(constraints, candidates)
-    conds = {n: need(constraints[n]) for n in numbers}
-    found: list[tuple[int, ...]] = []
-    queue: list[frozenset[int]] = [frozenset()]
-    seen = set(queue)
-    for _ in range(budget.MAX_CORE_NODES):
-        if not queue or len(found) >= limit:
-            break
-        removed = queue.pop(0)
-        core = next((c for c in found if removed.isdisjoint(c)), None)
-        if core is None:
-            core = _core([n for n in numbers if n not in removed], conds, engine)
-            if core is None:
-                continue
-            found.append(core)
-        for member in core:
-            more = removed | {member}
-            if more not in seen:
-                seen.add(more)
-                queue.append(more)
-    return found
-
-
-def _distinct(constraints: Sequence[Stated], candidates: Iterable[int]) -> list[int]:
-    """Return the first constraint of each distinct condition; repetitions add nothing to a contradiction."""
-    first: dict[Cond, int] = {}
-    for n in sorted(set(candidates)):
-        first.setdefault(need(constraints[n]), n)
-    return sorted(first.values())
-
-
-def _core(numbers: Sequence[int], conds: dict[int, Cond], engine: Engine) -> tuple[int, ...] | None:
-    found = engine.core([conds[n] for n in numbers])
-    return None if found is None else tuple(numbers[i] for i in found)
 
 
 _NEVER, _NOT_SO = "no input size makes this model run", "the model does not run with the given sizes"
@@ -153,10 +103,7 @@ def is_after_emptiness(lowered: Lowered, request: Request) -> bool:
 
 def find_contradiction(lowered: Lowered, numbers: Iterable[int]) -> Conflict:
     """Return the conflict of constraints that contradict each other, found by the solver. The walk did not detect it."""
-
-    candidates = sorted(set(numbers))
-    cores = minimal_cores(lowered.constraints, candidates, 1)
-    core = cores[0] if cores else tuple(candidates)
+    core = minimal_core(lowered.constraints, numbers)
     entry = lowered.log[core[-1]]
     clash = Clash(core[-1], entry.why, entry.node, entry.prefix, frozenset(core))
     return _contradiction(lowered, clash, None)
@@ -189,12 +136,9 @@ def _invalid(lowered: Lowered, clash: Clash, finder: Cores | None, trials: Repai
 def _contradiction(
     lowered: Lowered, clash: Clash, finder: Cores | None, trials: Repairs | None = None
 ) -> Conflict:
-
     assert clash.entry is not None
     constraints = lowered.constraints
-    candidates = sorted(clash.causes)
-    cores = minimal_cores(constraints, candidates, 1) if len(candidates) > 1 else [(clash.entry,)]
-    indices = cores[0] if cores else tuple(candidates)
+    indices = minimal_core(constraints, clash.causes) if len(clash.causes) > 1 else (clash.entry,)
     stated_too = () if trials is None else trials.stated_behind(clash)
     indices = tuple(dict.fromkeys((*stated_too, *_behind(lowered, indices), *indices)))
     core = tuple(constraints[i] for i in indices)
@@ -214,10 +158,19 @@ def _contradiction(
         steps=steps,
         notes=_notes(lowered, core, entry),
     )
-    behind = map(lowered.log.__getitem__, (*indices, *candidates))
+    behind = map(lowered.log.__getitem__, (*indices, *sorted(clash.causes)))
     places = frozenset((id(e.node), e.prefix, e.why) for e in behind)
     find = None if finder is None else partial(finder.of_contradiction, places)
     return Conflict(core, _message(finding, last), nodes, finding, find)
+
+
+def minimal_core(constraints: Sequence[Stated], candidates: Iterable[int]) -> tuple[int, ...]:
+    """Return indices of conditions that contradict each other, none of which can be left out; all without a proof."""
+    first: dict[Cond, int] = {}
+    for n in sorted(set(candidates)):
+        first.setdefault(need(constraints[n]), n)
+    core = Engine().core([*first])
+    return tuple(sorted(set(candidates))) if core is None else tuple([*first.values()][i] for i in core)
 
 
 def _granted(trials: Repairs | None, clash: Clash) -> tuple[Constraint, ...]:

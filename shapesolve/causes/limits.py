@@ -7,7 +7,8 @@ from typing import Final
 # work
 MAX_CONFLICTS: Final = 100  # conflicts that are explained
 MAX_LOWERED = 40_000  # nodes that all trials for conflicts lower together; not `Final`: tests lower it
-MAX_FOR_LIMITS: Final = 12_000  # such nodes in a model that runs; a quarter for edits without siblings
+MAX_FOR_LIMITS: Final = 1_000  # such nodes in a model that runs; a quarter for edits without siblings
+MAX_FOR_CAUSES: Final = 12_000  # such nodes with unknowns in place of stored sizes and numbers
 MAX_STATED: Final = 8  # max. user conditions or defaults to leave out one by one
 MAX_CONE: Final = 64  # nodes that lead to an operand and can be edited, or are searched for constants
 MAX_RANK: Final = 5  # axes that are reordered

@@ -114,10 +114,10 @@ def _refuse_unknown(a: Analysis, dim: str, size: int) -> None:
 
 
 def _refuse_fixed(a: Analysis, name: str, axis: int, dim: str, size: int) -> None:
-    from ..answers.rejected import misfit
+    from ..answers.rejected import wrong_size
     from ..deploy import NoSizes
 
-    rejected = misfit(f"{name}[{axis}] must be {_shape(a, name)[axis]}, got {size}")
+    rejected = wrong_size(name, axis, _shape(a, name)[axis], size)
     raise NoSizes(f"{rejected.sentence}; {_way_out(a, f'{name}[{axis}]', dim or f'size{axis}')}", [rejected])
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -218,20 +218,33 @@ def check(
             continue
         find(a)
         found.append((name, a, gate.sifted(name, a.findings)))
-    lines: str | Iterable[Printed | str] = _lines([(a, of) for _, a, of in found], len(broken))
-    if format in ("sarif", "github"):
-        from ..report.sarif import WRITERS
-
-        lines = WRITERS[format]([(name, of.shown) for name, _, of in found], broken)
-    failed = any(gate.fails(of.shown) for _, _, of in found)
+    shown = [(name, of.shown) for name, _, of in found]
+    lines, code = gated(gate, shown, broken, format, _lines([(a, of) for _, a, of in found], len(broken)))
     if write_baseline is not None:
-        failed, count = False, _write_baseline(write_baseline, [(name, a.findings) for name, a, _ in found])
+        count = _write_baseline(write_baseline, [(name, a.findings) for name, a, _ in found])
+        code = UNUSABLE if broken else OK
         if not isinstance(lines, str):
             told = f"wrote {count} findings to {write_baseline}; use --baseline {write_baseline} to hide them"
             lines = chain(lines, [told])
     rows = [CheckedModel(name, a.ok, of.shown) for name, a, of in found]
     data = Check(rows, [UnusableModel(name, text) for name, text in broken.items()])
-    return Result(lambda: data, lines, UNUSABLE if broken else FOUND if failed else OK)
+    return Result(lambda: data, lines, code)
+
+
+def gated(
+    gate: Gate,
+    found: Sequence[tuple[str, Sequence[Finding]]],
+    broken: Mapping[str, str],
+    format: Format,
+    lines: Iterable[Printed],
+) -> tuple[Iterable[Printed | str] | str, int]:
+    """Return what is printed about the findings of several files, and the exit code: `lines`, or another format's text."""
+    code = UNUSABLE if broken else FOUND if any(gate.fails(findings) for _, findings in found) else OK
+    if format not in ("sarif", "github"):
+        return lines, code
+    from ..report.sarif import WRITERS
+
+    return WRITERS[format](found, broken), code
 
 
 def gate_of(

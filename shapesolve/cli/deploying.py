@@ -328,7 +328,7 @@ def _near_lines(question: Question, data: dict[str, Any], wanted: dict[str, int]
     from ..answers.example import rounder_text
 
     above, below, both = (data[side] for side in _SIDES)
-    proved = both is not None and question.is_nearest(both, wanted)
+    proved = both is not None and question.finder.is_nearest(both, wanted)
     rows = [("above", above), ("below", below)]
     rows += [("nearest" if proved else "near", both)] if both not in (above, below) else []
     for side, sizes in rows:
@@ -337,5 +337,5 @@ def _near_lines(question: Question, data: dict[str, Any], wanted: dict[str, int]
             continue
         mark = " (nearest)" if proved and sizes == both and _is_closest(sizes, (above, below), wanted) else ""
         changed = [n for n in wanted if sizes[n] != wanted[n]]
-        rounder = rounder_text(question.rounder(sizes, wanted), changed)
+        rounder = rounder_text(question.finder.rounder(sizes, wanted), changed)
         yield row(side.ljust(7), f"{answer_text(sizes, wanted)}{mark}{rounder}")

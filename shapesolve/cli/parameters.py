@@ -11,6 +11,8 @@ from __future__ import annotations
 import inspect
 import io
 import os
+import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
@@ -18,22 +20,13 @@ from enum import Enum
 from functools import partial
 from pathlib import Path
 from types import NoneType, SimpleNamespace, UnionType
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NoReturn, get_args, get_origin, get_type_hints
 
 import click
 from click.exceptions import NoArgsIsHelpError
 
 from ..expr.nearest import did_you_mean, like
 from .console import fail, run
-
-if TYPE_CHECKING:
-    import click
-
-
-import re
-import sys
-
-import click
 
 _EXAMPLE = re.compile(r"^( +)(shapesolve .*)$", re.MULTILINE)
 

@@ -242,9 +242,6 @@ def explain(
         int | None,
         Option("--depth", metavar="N", min=1, help="Show only the last N nodes of the derivation."),
     ] = None,
-    unfold: Annotated[
-        bool, Option("--unfold", help="Show every node with its operands and requirements.")
-    ] = False,
     assume: Assume = None,
     bind: Bind = None,
     broadcast: Broadcast = "named",
@@ -255,7 +252,7 @@ def explain(
 
         shapesolve explain model.onnx logits
 
-        shapesolve explain model.onnx logits --axis 1 --unfold
+        shapesolve explain model.onnx logits --axis 1
     """
     a = load(model, assume, bind, broadcast)
     try:
@@ -264,7 +261,7 @@ def explain(
         fail(str(e.args[0]))
     from ..report.derivation import derivation_lines
 
-    return Result(lambda: derivation, derivation_lines(derivation, a, unfold=unfold), *ending(a))
+    return Result(lambda: derivation, derivation_lines(derivation, a), *ending(a))
 
 
 @app.command(

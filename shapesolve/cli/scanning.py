@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from .app import app
-from .checking import Baseline, FailOn, Ignore, Select, gate_of
-from .console import FOUND, OK, UNUSABLE, Progress, Result, fail
+from .checking import Baseline, FailOn, Ignore, Select, gate_of, gated
+from .console import Progress, Result, fail
 from .options import Assume, Bind, Broadcast, FindingsFormat, sizes_of
 from .parameters import Argument, Option
 
@@ -54,7 +54,7 @@ def scan(
         shapesolve scan models/ --format sarif > shapes.sarif
     """
     from ..model.source import no_file
-    from ..report.scan import find_models
+    from ..report.scan import find_models, scan_lines
 
     missing = [p for p in paths if not p.exists()]
     if missing:
@@ -69,14 +69,8 @@ def scan(
         for r in _rows(files, jobs, broadcast, dask, given, sizes_of(bind))
     ]
     broken = {r.path: r.message for r in rows if r.status in ("unusable", "failed")}
-    code = UNUSABLE if broken else FOUND if any(gate.fails(r.findings) for r in rows) else OK
-    if format in ("sarif", "github"):
-        from ..report.sarif import WRITERS
-
-        return Result(None, WRITERS[format]([(r.path, r.findings) for r in rows], broken), code)
-    from ..report.scan import scan_lines
-
-    return Result(lambda: Scan(rows), scan_lines(rows), code)
+    lines, code = gated(gate, [(r.path, r.findings) for r in rows], broken, format, scan_lines(rows))
+    return Result(None if isinstance(lines, str) else lambda: Scan(rows), lines, code)
 
 
 def _rows(

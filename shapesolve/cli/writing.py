@@ -67,7 +67,6 @@ def serve(
     largest: Annotated[
         int, Option("--max-size", metavar="MB", min=1, help="Maximum size of an uploaded file.")
     ] = 1024,
-    quiet: Annotated[bool, Option("--no-browser", help="Print only the address.")] = False,
 ) -> None:
     """Start a local web page for exploring models.
 
@@ -87,8 +86,7 @@ def serve(
         fail(f"cannot listen on port {port}: {e.strerror or e}")
     with server:
         show([f"drop models onto {server.url}"])
-        if not quiet:
-            webbrowser.open(server.url)
+        webbrowser.open(server.url)
         try:
             server.serve_forever()
         except KeyboardInterrupt:

@@ -106,10 +106,11 @@ class Sizes:
 
     def accepted(self, sizes: Mapping[str, int]) -> bool:
         """Return True if the model accepts inputs of these sizes."""
-        return self._finder.accepts({n: sizes[n] for n in self.names})
+        return self.finder.accepts({n: sizes[n] for n in self.names})
 
     @cached_property
-    def _finder(self) -> SizeFinder:
+    def finder(self) -> SizeFinder:
+        """The finder of accepted sizes with the fixed ones."""
         fixed = [eq(symbol(name), size) for name, size in self.fixed.items() if name in self.names]
         return self.analysis._solved.finder([*self.also, *fixed], floor=self.least)
 
@@ -208,7 +209,7 @@ class Sizes:
             raise NoSizes(
                 f"{sizes_text(moved)} in every run, which is not {side} {sizes_text(wanted, moved)}"
             )
-        found = self._finder.nearest({**self.likely, **wanted, **self.fixed}, side)
+        found = self.finder.nearest({**self.likely, **wanted, **self.fixed}, side)
         if found is None:
             alone = self.broken(self.fixed)  # whatever the other sizes are
             rejected = alone or self.broken(start)
@@ -217,17 +218,9 @@ class Sizes:
             raise NoSizes(f"{lead}{reasons}".removesuffix(": "), rejected)
         return found
 
-    def is_nearest(self, found: Mapping[str, int], wanted: Mapping[str, int]) -> bool:
-        """Return True if it is proved that no accepted sizes lie between these."""
-        return self._finder.is_nearest(found, wanted)
-
-    def rounder(self, found: Mapping[str, int], wanted: Mapping[str, int]) -> Mapping[str, int] | None:
-        """Return rounder sizes than those found, with the same shapes, or None (see `SizeFinder.rounder`)."""
-        return self._finder.rounder(found, wanted)
-
     def _start(self, wanted: Mapping[str, int]) -> dict[str, int]:
         """Return start values for all symbols: fixed, given, or typical ones."""
-        known = {**self._finder.usual, **self.likely, **wanted, **self.fixed}
+        known = {**self.finder.usual, **self.likely, **wanted, **self.fixed}
         return {n: known[n] for n in self.names}
 
     def _elsewhere(self, wanted: Mapping[str, int]) -> dict[str, int]:
@@ -272,7 +265,7 @@ class Sizes:
         for name in self.names:
             part = {**self.fixed, **sizes, **found}
             if name not in part:
-                low, high = (self._finder.extreme(name, sign, part) for sign in (-1, 1))
+                low, high = (self.finder.extreme(name, sign, part) for sign in (-1, 1))
                 if low is not None and high is not None and low[name] == high[name]:
                     found[name] = low[name]
         return found
@@ -280,7 +273,7 @@ class Sizes:
     @cached_property
     def batch(self) -> frozenset[str]:
         """Names of batch sizes."""
-        return frozenset(n for n, kind in self._finder.roles.kinds.items() if kind == "batch")
+        return frozenset(n for n, kind in self.finder.roles.kinds.items() if kind == "batch")
 
     def drawn(self, rng: random.Random) -> dict[str, int]:
         """Return accepted sizes close to random typical sizes.
@@ -294,7 +287,7 @@ class Sizes:
             palette = LIKELY[: (len(LIKELY), 6, 3)[attempt % 3]]
             wanted = {n: rng.choice(LIKELY[:6] if n in self.batch else palette) for n in self.names}
             if attempt % 2:
-                wanted |= {n: wanted[group[0]] for group in self._finder.roles.alike for n in group}
+                wanted |= {n: wanted[group[0]] for group in self.finder.roles.alike for n in group}
             try:
                 found = self.nearest(wanted | self.likely)
             except NoSizes as e:

@@ -7,43 +7,30 @@ sorts and filters the tables; they are readable without it.
 from __future__ import annotations
 
 import html
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from ..answers.names import dtype_name, grouped, shape_text
+from ..answers.names import dtype_name, shape_text
 from ..deploy.cost.text import left_out, totals
-from ..report.limits import MAX_NAMES
-from ..report.text import model_name, shown_shapes
+from ..lines import Line, Row, tables
+from ..report.text import report_lines
 from .deployment import deployment_of
 from .limits import MAX_ROWS, MAX_TEXT
 from .page import asset
 
 if TYPE_CHECKING:
     from ..analysis import Analysis
-    from ..causes.finding import Finding
     from ..deploy.profiles.profiles import Profile
 
-#: max. rows in the table of all tensors; a note says if there are more
-_CODE = re.compile(r"`([^`]+)`")
 _ids = count()
 
 
 def render_notebook(analysis: Analysis) -> str:
     """Return HTML tables of inputs, outputs, contract, findings, and tensors."""
-    model = analysis.model
-    name = model_name(analysis)
-    outputs = [n for n, _ in model.graph.outputs]
-    verdict = "no conflicts" if analysis.ok else _counted(len(analysis.conflicts), "conflict")
     parts = [
         f"<style>{asset('notebook.css')}</style>",
-        f"<p><b>{_text(name)}</b> · {_counted(len(model.graph.nodes), 'node')} · "
-        f"<span class='{'ss-good' if analysis.ok else 'ss-error'}'>{verdict}</span></p>",
-        _tensors("Inputs", analysis, list(analysis.inputs)),
-        _tensors("Outputs", analysis, outputs),
-        _contract(analysis),
-        _findings(analysis.findings),
+        *map(_printed, tables(report_lines(analysis))),
         _deployment(analysis),
         _all_tensors(analysis),
     ]
@@ -87,14 +74,16 @@ class PlainExplorer:
 # ---------------------------------------------------------------------- tables
 
 
-def _tensors(title: str, analysis: Analysis, names: list[str]) -> str:
-    rows = [
-        (f"{r.name}  (and {r.more} more like it)" if r.more else r.name, r.dtype, r.shape)
-        for r in grouped(
-            names, shown_shapes(analysis, names), analysis.dtypes, analysis._solved.lowered.poisoned
-        )
-    ]
-    return _table(title, ("name", "type", "shape"), rows)
+def _printed(part: Line | list[Row]) -> str:
+    """Return a line of the text report, or consecutive rows of it, as HTML."""
+    if isinstance(part, list):
+        cells = ("".join(f"<td>{_line(cell)}</td>" for cell in r.cells) for r in part)
+        return f"<table>{''.join(f'<tr>{row}</tr>' for row in cells)}</table>"
+    return f"<div class='ss-line'>{_line(part)}</div>"
+
+
+def _line(pieces: Line) -> str:
+    return "".join(f"<span class='ss-{style or 'prose'}'>{_text(text)}</span>" for style, text in pieces)
 
 
 def _all_tensors(analysis: Analysis) -> str:
@@ -117,19 +106,8 @@ def _all_tensors(analysis: Analysis) -> str:
         else ""
     )
     table = _table("", ("name", "type", "shape", "computed by"), rows, sortable=True) + more
-    return f"<details><summary>{_counted(len(names), 'computed tensor')}</summary>{table}</details>"
-
-
-def _contract(analysis: Analysis) -> str:
-    if analysis.conflicts:
-        return "<h4>Contract</h4><p class='ss-error'>No input sizes run: the model contradicts itself.</p>"
-    if analysis.contract.impossible:
-        return "<h4>Contract</h4><p class='ss-error'>No input sizes satisfy all requirements.</p>"
-    rows = [(t.text, _nodes(t.nodes)) for t in analysis.contract]
-    if not rows:
-        return f"<h4>Contract</h4><p>{_text(analysis.contract.nothing)}</p>"
-    limits = f"<p>{_text(analysis.contract.limits)}</p>" if analysis.contract.limits else ""
-    return _table("Contract", ("condition", "needed by"), rows, code=0) + limits
+    count = f"{len(names):,} computed tensor{'' if len(names) == 1 else 's'}"
+    return f"<details><summary>{count}</summary>{table}</details>"
 
 
 def _deployment(analysis: Analysis) -> str:
@@ -169,25 +147,6 @@ def _sizes(sizes: Mapping[str, int]) -> str:
     return ", ".join(f"{_text(n)} = {size}" for n, size in sizes.items())
 
 
-def _nodes(nodes: Sequence[str]) -> str:
-    return ", ".join(nodes[:MAX_NAMES]) + (
-        f" and {len(nodes) - MAX_NAMES} more" if len(nodes) > MAX_NAMES else ""
-    )
-
-
-def _findings(findings: Sequence[Finding]) -> str:
-    if not findings:
-        return "<h4>Findings</h4><p class='ss-good'>None.</p>"
-    items = [
-        f"<li><span class='ss-{f.severity}'>{f.severity} {f.code}</span> {_prose(f.title)}"
-        f"{f' <code>{_text(f.node)}</code>' if f.node else ''}"
-        f"{''.join(f'<br>{_prose(t)}' for t in (*(s.text for s in f.steps), *f.notes))}"
-        f"{f'<br><b>help:</b> {_prose(f.help)}' if f.help else ''}</li>"
-        for f in findings
-    ]
-    return f"<h4>Findings</h4><ul>{''.join(items)}</ul>"
-
-
 def _table(
     title: str, heads: Sequence[str], rows: Iterable[Sequence[str]], *, sortable: bool = False, code: int = 2
 ) -> str:
@@ -209,12 +168,3 @@ def _cell(text: str, code: bool) -> str:
 
 def _text(text: str) -> str:
     return html.escape(text, quote=True)
-
-
-def _prose(text: str) -> str:
-    """Return HTML of a string, with parts in backticks as code."""
-    return _CODE.sub(r"<code>\1</code>", _text(text))
-
-
-def _counted(n: int, noun: str) -> str:
-    return f"{n:,} {noun}{'' if n == 1 else 's'}"

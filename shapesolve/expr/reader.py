@@ -137,12 +137,16 @@ class Reader:
         self._values.append(_Value(self._literal(token), 0))
         return False
 
-    def _literal(self, token: Token) -> Dim | Cond:
+    def _literal(self, token: Token) -> Dim | Cond | Quotient:
         kind, text, at = token
         if kind == "number":
-            if len(text) > 19 or int(text) > INT64_MAX + 1:
+            whole, _, part = text.partition(".")
+            if len(text) > 19 or int(whole) > INT64_MAX + 1:
                 raise self._error("an integer above 2**63", at)
-            return constant(int(text))
+            number, left = divmod(int(whole + part), 5 ** len(part))
+            if left:
+                raise self._error("a decimal number that is no binary fraction", at)
+            return Quotient(constant(number), constant(2 ** len(part))) if part else constant(number)
         if kind in ("name", "quoted"):
             name = text if kind == "name" else unquoted_name(text)
             found = self._symbols.get(name)

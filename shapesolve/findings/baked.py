@@ -56,12 +56,16 @@ class Baked:
     # ------------------------------------------------------------------ the constant
 
     def constant(self, entry: Entry) -> Stored | None:
-        """The constant that a node's condition comes from. A tensor read as data is preferred over one read for its size."""
-        found = self._behind(entry) or self._beside(entry)
+        """The constant that a node's condition comes from: of several, the one with the plainest condition if it is unknown."""
+        found = self.stored(entry)
         if found is None or not found.data:
             return found
         plainest = self.causes.plainest(entry, [found.tensor, *self._read(entry)])
         return found if plainest is None else Stored(plainest, True)
+
+    def stored(self, entry: Entry) -> Stored | None:
+        """The constant that a node's sizes come from. A tensor read as data is preferred over one read for its size."""
+        return self._behind(entry) or self._beside(entry)
 
     def named(self, stored: Stored | None, entry: Entry) -> str:
         """Return the name of a constant if a condition depends on its elements or on one of its sizes; else ""."""
@@ -69,6 +73,14 @@ class Baked:
             return ""
         axes = [None] if stored.data else [*range(len(self.lowered.shapes.get(stored.tensor) or ()))]
         return "" if self.causes.first(entry, ((stored.tensor, a) for a in axes)) is None else stored.tensor
+
+    def differs_alone(self, tensor: str) -> bool:
+        """Return True if no other stored tensor fixes a number of this one, so that another export may differ in it alone."""
+        needs = self.causes.needs_with(((tensor, None),))
+        if needs is None:
+            return False
+        unknown = needs.symbols[tensor, None]
+        return not any(c.kind == "==" and c.free and c.free <= unknown for *_, c in needs.conds)
 
     def reader(self, entry: Entry, stored: Stored | None) -> tuple[Node, str] | None:
         """Return the node that meets a stored tensor before a condition's own node does, and its scope."""

@@ -21,6 +21,18 @@ _WAYS_ROUND: dict[Bodies, str] = {
 }
 
 
+def branches(inputs: str, test: str) -> ExampleModel:
+    """Return an `If` of which one branch cannot run: a product with a weight of 65 rows."""
+    return ExampleModel(
+        f"""g ({inputs}float[batch, 64] x) => (y) {{
+        [choice] y = If ({test}) <
+            then_branch = then_branch () => (float[a, b] t) {{ [project] t = MatMul(x, small) }},
+            else_branch = else_branch () => (float[c, d] e) {{ [project] e = MatMul(x, large) }}
+        > }}""",
+        {"small": (65, 8), "large": (64, 8)},
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class DeadBranch(Kind):
     """a branch or a loop body cannot run for any sizes
@@ -35,14 +47,7 @@ class DeadBranch(Kind):
     """
 
     code, severity = "SS204", "warning"
-    example = ExampleModel(
-        """g (bool training, float[batch, 64] x) => (y) {
-        [choice] y = If (training) <
-            then_branch = then_branch () => (float[a, b] t) { [project] t = MatMul(x, small) },
-            else_branch = else_branch () => (float[c, d] e) { [project] e = MatMul(x, large) }
-        > }""",
-        {"small": (65, 8), "large": (64, 8)},
-    )
+    example = branches("bool training, ", "training")
 
     origin: Origin
     way_round: str

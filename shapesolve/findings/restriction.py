@@ -19,6 +19,7 @@ from ..causes.operands import input_sites, sides_of, sites_of
 from ..causes.repair import Repair, Repairs
 from ..causes.wording import is_short, rule_text
 from ..expr import Cond, ge
+from ..lazy import cached_property
 from ..lower.records import Entry
 from ..solve.facts.constraint import Site
 from . import specialised
@@ -48,8 +49,9 @@ def find(analysis: Solved) -> Iterator[Finding]:
     """Findings for dims declared dynamic that the graph fixes or restricts. This is the most common export bug."""
     if analysis.conflicts:
         return
-    yield from specialised.findings(analysis)
-    found = _of_terms(analysis)
+    restrictions = _Restrictions(analysis)
+    yield from specialised.findings(analysis, restrictions.baked, restrictions.repairs, restrictions.rows)
+    found = _of_terms(analysis, restrictions)
     yield from _of_the_model(found, analysis) if analysis.request.bind else found
 
 
@@ -63,12 +65,11 @@ def _of_the_model(found: Iterable[Finding], analysis: Solved) -> Iterator[Findin
             yield finding
 
 
-def _of_terms(analysis: Solved) -> Iterator[Finding]:
+def _of_terms(analysis: Solved, restrictions: _Restrictions) -> Iterator[Finding]:
     """A finding for each contract term, except that a dim is not empty."""
     terms = _telling(analysis)
     if not terms:
         return
-    restrictions = _Restrictions(analysis)
     empty = restrictions.empty(terms)
     if empty is not None:
         yield empty.finding
@@ -125,8 +126,11 @@ class _Restrictions:
         self._repaired: dict[Cond, tuple[Repair, ...]] = {}
         self._shared: dict[tuple[str, int], tuple[str, int]] = {}
         self.engine, self.repairs = analysis.prover.engine, Repairs(analysis.lowered, analysis.request)
-        self.samples = Samples(analysis)
         self.rows = Rows(analysis)
+
+    @cached_property
+    def samples(self) -> Samples:
+        return Samples(self.analysis)
 
     def limit(self, term: Term) -> Limit:
         """Return the limit that one term sets: a warning if an unintended constant causes it."""
@@ -153,6 +157,8 @@ class _Restrictions:
         if code == "SS403" and found:  # no limit of what the model is for: an edit takes it away
             code = "SS402" if term.kind == "equality" else "SS404"
         entry, origin = self._entry(cause), self.analysis.stated[cause.number].origin
+        if code != "SS403" and not baked:
+            constant = self.baked.constant(entry)
         same = [c.origin.node for c in term.constraints if c.origin.rule == origin.rule and c.origin.node]
         alone = set(same) <= {origin.node}
         meant = code in ("SS402", "SS403") or constant is None
@@ -184,7 +190,7 @@ class _Restrictions:
             "repairs": tuple(found),
             "declare": self._declared(term, sample),
             "constants": () if meant else tuple(filter(None, [named])),
-            "export": named if is_export and self.baked.causes.is_free(named) else "",
+            "export": named if named and is_export and self.baked.differs_alone(named) else "",
         }
         return _limit(code, term, only, tuple(culprits or filter(None, [named])), facts)
 
@@ -272,7 +278,7 @@ class _Restrictions:
             sample, causes, cause, constant = self._best(term)
             baked = cause is not None
             if cause is None and causes:
-                cause, constant = causes[0], self.baked.constant(self._entry(causes[0]))
+                cause, constant = causes[0], self.baked.stored(self._entry(causes[0]))
             if sample is not None and cause is not None:
                 sample = self.samples.nearest(term.cond, sample, cause.cond)
             found = self._evidence[term.cond] = _Evidence(sample, cause, constant, baked)

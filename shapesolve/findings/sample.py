@@ -72,7 +72,7 @@ class Samples:
         if term.cond.size > MAX_SIZE or not self.runs or self._left <= 0 or not self._runs(self.runs):
             return
         runs = dict(self.runs)
-        alone = self.near.breaking(term.cond, runs)
+        alone = {n: size for n, size in (self.near.breaking(term.cond, runs) or {}).items() if n in runs}
         near = around(runs, [n for n in term.symbols if n in runs])
         for fails in chain([{**runs, **alone}] if alone else [], near):
             if term.cond.evaluate(fails) is False and not self._runs(fails):

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..causes.failure import Failure, stored_text
-from ..causes.finding import Finding, Operand
+from ..causes.finding import Finding
 from ..causes.limits import MAX_LISTED
 from ..causes.operands import input_sites, sides_of
 from ..causes.repair import Repairs
@@ -42,9 +42,8 @@ class _Fixed(NamedTuple):
         return tuple(dict.fromkeys(c.origin.node for c in self.causes if c.origin.node))
 
 
-def findings(analysis: Solved) -> Iterator[Finding]:
+def findings(analysis: Solved, baked: Baked, repairs: Repairs, rows: Rows) -> Iterator[Finding]:
     """A finding for each dim with only one size, or equal to another dim."""
-    baked, repairs = Baked(analysis), Repairs(analysis.lowered, analysis.request)
     for fixed in _fixed(analysis, baked, analysis.symbols):
         name, to, causes = fixed.name, fixed.to, fixed.causes
         first, reasons = causes[-1].origin, _reasons(fixed, analysis)
@@ -59,7 +58,7 @@ def findings(analysis: Solved) -> Iterator[Finding]:
                 node=first.node,
                 op_type=first.op_type,
                 nodes=fixed.nodes,
-                operands=_sides(fixed, None, analysis),
+                operands=rows.of(sides_of(fixed.entry, analysis.lowered), fixed.entry),
                 reasons=reasons,
                 repairs=tuple(found),
             ).told()
@@ -68,7 +67,10 @@ def findings(analysis: Solved) -> Iterator[Finding]:
         named = baked.named(fixed.constant, fixed.entry)
         met = None if not named else baked.reader(fixed.entry, fixed.constant)
         is_export = fixed.constant is not None and fixed.constant.data and not found and not is_feature
-        node, op_type, sides = first.node, first.op_type, _sides(fixed, fixed.constant, analysis)
+        shown = sides_of(
+            fixed.entry, analysis.lowered, None if fixed.constant is None else fixed.constant.site
+        )
+        node, op_type, sides = first.node, first.op_type, rows.of(shown, fixed.entry)
         if met is not None:
             node, op_type = f"{met[1]}{met[0].label}", met[0].op_type
             sides = operand_rows(input_sites(*met, analysis.lowered), analysis.lowered)
@@ -83,7 +85,7 @@ def findings(analysis: Solved) -> Iterator[Finding]:
             repairs=tuple(found),
             declare={name: to.const},
             constants=tuple(filter(None, [named])),
-            export=named if is_export and baked.causes.is_free(named) else "",
+            export=named if named and is_export and baked.differs_alone(named) else "",
         ).told()
 
 
@@ -115,12 +117,6 @@ def _deciding(name: str, to: Dim, numbers: Sequence[int], analysis: Solved) -> S
     core = analysis.prover.engine.core([*conds, ~eq(symbol(name), to)]) or range(len(conds))
     needed = [i for i in core if i < len(conds)]
     return [numbers[i] for i in sorted(needed, key=lambda i: name in conds[i].free)]
-
-
-def _sides(fixed: _Fixed, constant: Stored | None, analysis: Solved) -> tuple[Operand, ...]:
-    """Return the operands of the node that fixes the dim, and the constant that causes it."""
-    sites = sides_of(fixed.entry, analysis.lowered, None if constant is None else constant.site)
-    return Rows(analysis).of(sites, fixed.entry)
 
 
 def _reasons(fixed: _Fixed, analysis: Solved) -> tuple[str, ...]:

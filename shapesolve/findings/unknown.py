@@ -11,6 +11,7 @@ from ..causes.limits import MAX_FOR_LIMITS
 from ..expr import Dim
 from ..lower import Registry
 from ..model import Node
+from .branches import branches
 from .declared import CORRECT, StaleDeclaration
 
 if TYPE_CHECKING:
@@ -131,15 +132,7 @@ class Unloadable(Kind):
     """
 
     code, severity = "SS206", "warning"
-    example = ExampleModel(
-        """g (float[batch, 64] x) => (y) {
-        [choice] y = If (never) <
-            then_branch = then_branch () => (float[a, b] t) { [project] t = MatMul(x, small) },
-            else_branch = else_branch () => (float[c, d] e) { [project] e = MatMul(x, large) }
-        > }""",
-        {"small": (65, 8), "large": (64, 8)},
-        {"never": (False,)},
-    )
+    example = branches("", "never")._replace(data={"never": (False,)})
 
 
 class OverridableDefault(Kind):

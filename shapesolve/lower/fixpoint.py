@@ -97,8 +97,9 @@ def _walk(
         walk.given(cond)
     for size in symbols.values() if request.filled else ():
         walk.define(ge(size, 1), "inputs are assumed to be non-empty", None, "assumption")
-    for text in dict.fromkeys(filter(is_malformed, texts)):
-        what = f"the dim {quoted(text)} is not a valid expression: it is treated as a name"
+    if malformed := [*dict.fromkeys(filter(is_malformed, texts))]:
+        more = f" (and {len(malformed) - 1} more)" if len(malformed) > 1 else ""
+        what = f"the dim {quoted(malformed[0])}{more} is not a valid expression: it is treated as a name"
         walk.note("file", what, None, walk.scope)
     for remark in model.remarks:
         walk.note("file", remark, None, walk.scope)

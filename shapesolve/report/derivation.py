@@ -16,22 +16,16 @@ if TYPE_CHECKING:
     from ..expr import Dim, Shape
 
 
-def derivation_lines(
-    derivation: Derivation, analysis: Analysis, *, unfold: bool = False
-) -> Iterator[Printed]:
-    """Return lines on a tensor and the origins of its dims. With `unfold`, list every node with its operands and
-    requirements.
-    """
+def derivation_lines(derivation: Derivation, analysis: Analysis) -> Iterator[Printed]:
+    """Return lines on a tensor and the origins of its dims; every node with its operands if the rank is unknown."""
     dtype = dtype_name(analysis.dtypes.get(derivation.tensor, 0))
     texts = _Texts(analysis)
     yield line(
         ("bold", derivation.tensor), "  ", ("dim", dtype), "  ", ("shape", texts.shape(derivation.tensor))
     )
     yield from legend_lines(analysis, [derivation.tensor])
-    if unfold or (not derivation.axes and derivation.steps):
-        yield from _sources(derivation, texts)
-        yield from _steps(derivation, texts)
-        return
+    if derivation.steps and not derivation.axes:
+        yield from (line(text) for text in str(derivation).splitlines()[1:])
     for axis in derivation.axes:
         yield ()
         yield from _axis_rows(axis, texts.size(derivation.tensor, axis.axis), texts)
@@ -42,10 +36,6 @@ class _Texts:
 
     def __init__(self, analysis: Analysis) -> None:
         self.analysis, self.simple = analysis, analysis._solved.simple_shapes
-        self.needs: dict[str, dict[str, None]] = {}
-        for term in analysis.contract.usual:
-            for c in term.constraints:
-                self.needs.setdefault(str(c.cond), {})[term.text] = None
 
     def shape(self, tensor: str) -> str:
         """Return a tensor's shape, simplified."""
@@ -93,22 +83,3 @@ def _sentences(steps: Sequence[AxisStep], texts: _Texts) -> Iterator[str]:
 
 def _kind(op_type: str, node: str) -> str:
     return f" ({op_type})" if op_type not in node else ""
-
-
-def _sources(derivation: Derivation, texts: _Texts) -> Iterator[Printed]:
-    if derivation.sources:
-        yield ()
-    for i, (kind, name, _) in enumerate(derivation.sources):
-        shape = line(("shape", texts.shape(name)), ("dim", f"  {kind}"))
-        yield row(("dim", "from" if i == 0 else ""), ("name", name), shape)
-
-
-def _steps(derivation: Derivation, texts: _Texts) -> Iterator[Printed]:
-    for i, step in enumerate(derivation.steps, 1):
-        yield ()
-        yield line(("dim", f"{i:>4}  "), ("bold", step.node), ("dim", _kind(step.op_type, step.node)))
-        for name, _ in step.inputs:
-            yield row("        ", ("name", name), ("shape", texts.shape(name)))
-        yield row(("dim", "      ->"), ("name", step.output), ("shape", texts.shape(step.output)))
-        for text in dict.fromkeys(t for raw in step.requires for t in texts.needs.get(raw, (raw,))):
-            yield line("      ", ("dim", "needs "), ("shape", text))

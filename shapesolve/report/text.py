@@ -40,8 +40,8 @@ def report_lines(
     yield ()
     inputs = list(analysis.inputs)
     outputs = [name for name, _ in analysis.model.graph.outputs]
-    yield from _table("inputs", _rows(analysis, inputs, exact=exact))
-    yield from _table("outputs", _rows(analysis, outputs, exact=exact))
+    yield from _table("inputs", tensor_rows(analysis, inputs, exact=exact))
+    yield from _table("outputs", tensor_rows(analysis, outputs, exact=exact))
     yield from legend_lines(analysis, [*inputs, *outputs], exact=exact)
     yield ()
     yield from contract_lines(analysis, exact=exact)
@@ -68,11 +68,14 @@ def headline(analysis: Analysis, seconds: float | None = None) -> Line:
     return line(("bold", name), "   ", ("dim", " · ".join(facts)))
 
 
-def _rows(analysis: Analysis, names: list[str], *, exact: bool = False) -> list[Tensors]:
+def tensor_rows(analysis: Analysis, names: list[str], *, exact: bool = False) -> list[Tensors]:
+    """Return tensors with types and shapes, similar ones together, and inputs as they are declared."""
     shapes = shown_shapes(analysis, names, exact=exact)
     solved = analysis._solved
     unknown = solved.lowered.poisoned | unknown_sizes(solved.lowered).keys()
-    return grouped(names, shapes, analysis.dtypes, unknown)
+    inputs = ((n, getattr(known, "shape", None)) for n, known in analysis.inputs.items())
+    declared = {n: shape for n, shape in inputs if shape is not None}
+    return grouped(names, shapes, analysis.dtypes, unknown, declared)
 
 
 def shown_shapes(analysis: Analysis, names: list[str], *, exact: bool = False) -> dict[str, Shape]:
@@ -95,7 +98,7 @@ def tensor_lines(analysis: Analysis, names: list[str], *, exact: bool = False) -
 
 
 def _one(analysis: Analysis, name: str, exact: bool) -> tuple[str, str]:
-    (found,) = _rows(analysis, [name], exact=exact)
+    (found,) = tensor_rows(analysis, [name], exact=exact)
     return found.dtype, found.shape
 
 

@@ -89,6 +89,13 @@ PYTHON = [
     ("((((((((((a))))))))))", a),
     ("9223372036854775808", Dim(2**63)),
 ]
+#: sympy writes floats for the numbers that it has lost as fractions
+FLOATS = [
+    ("1.0*a", a),
+    ("floor(1.0*a + 1/2)", a),
+    ("floor(0.75*a)", 3 * a // 4),
+    ("0.5*a*2.0", a),
+]
 YOBX = [
     ("a^b", maximum(a, b)),
     ("a&b", minimum(a, b)),
@@ -148,7 +155,7 @@ FUNCTIONS = [
 ]
 
 
-@pytest.mark.parametrize(("text", "expected"), [*PYTHON, *YOBX[:-1], *C_STYLE, *SYMPY, *FUNCTIONS])
+@pytest.mark.parametrize(("text", "expected"), [*PYTHON, *YOBX[:-1], *C_STYLE, *SYMPY, *FLOATS, *FUNCTIONS])
 def test_dims(text, expected):
     assert parse_dim(text) is expected
     assert Dim(text) is expected
@@ -215,7 +222,7 @@ ERRORS = [
     ("if a", "expected a number", 0),
     ("true", "expected a size, got a condition", 0),
     ("x.1", r"unexpected '\.' \(write unusual names in backticks\)", 1),
-    ("0.5*H", "unexpected '.'", 1),
+    ("0.1*H", "a decimal number that is no binary fraction", 0),
     ("a::b", "unexpected ':'", 1),
     ("`a", "unexpected '`'", 0),
     ("a = 1", "unexpected '='", 2),

@@ -50,7 +50,6 @@ def reports() -> dict[str, list[Printed]]:
         "analyze": [*report_lines(baked), *report_lines(attention)],
         "conflict": [*report_lines(wrong)],
         "explain": [*derivation_lines(attention.explain("present_key"), attention)],
-        "unfold": [*derivation_lines(unet.explain("mask"), unet, unfold=True)],
         "evaluate": [*evaluation_lines(unet, {"height": 20, "width": 24, "batch": 1}, ["image", "mask"])],
         "diff": [*diff_lines(diff(unet, attention))],
     }

@@ -16,13 +16,13 @@ import numpy as np
 
 from ...analysis import Analysis
 from ...answers.rejected import rejected_by
-from ...expr import Cond, eq, ge, le
+from ...expr import Cond, eq, ge
 from ...expr.closures import Compiler, compiled_truth
 from ...expr.limits import INT32_MAX, SAFE
 from ...expr.sizes import sizes_text
 from ...solve.cone_of_influence import cone
 from ...solve.engine import Engine
-from ..limits import BOUND_STEPS, MAX_ASKED, MAX_BOXES, MAX_SIZE, MAX_TRIED, MAX_WORK
+from ..limits import BOUND_STEPS, MAX_ASKED, MAX_BOXES, MAX_TRIED, MAX_WORK
 from ..sizes import NoSizes, Sizes
 
 Box = tuple[int, ...]
@@ -44,14 +44,10 @@ class SizesOfOne:
         fixed = {n: v for n, v in self.any.fixed.items() if n != name or n in self.bind}
         conds = [c.subs(fixed) for c in self.any.contract]
         if any(c.is_false for c in conds):
-            rejected = self.any.broken(self._some(fixed))
+            rejected = self.any.broken({n: fixed.get(n, 1) for n in self.any.names})
             raise NoSizes("; ".join(r.sentence for r in rejected), rejected)
         parts = [p for c in conds for p in (c.args if c.kind == "and" else (c,)) if isinstance(p, Cond)]
         self.conds: list[Cond] = list(cone([name], parts))
-        self.tests = [(Compiler().test(c), c) for c in self.conds]
-
-    def _some(self, fixed: Mapping[str, int]) -> dict[str, int]:
-        return {n: fixed.get(n, 1) for n in self.any.names}
 
     def at_least(self, sizes: Sequence[int]) -> list[int]:
         """Return the smallest accepted size that is at least as large, for each of the ascending `sizes`.
@@ -64,39 +60,17 @@ class SizesOfOne:
             if tops and tops[-1] >= size:
                 tops.append(tops[-1])
                 continue
-            top = self._next(size)
-            if top is None or top > INT32_MAX:
+            found = self.any.finder.next(self.name, {**self.bind, self.name: size})
+            if found is None or found[self.name] > INT32_MAX:
                 contract = self.analysis.contract
                 terms = [t for t in (*contract.terms, *contract.assumed) if self.name in t.symbols]
                 rejected = rejected_by(terms, {self.name: size})
                 reasons = "; ".join(r.sentence for r in rejected)
                 raise NoSizes(f"no accepted size of {self.name} is at least {size}: {reasons}", rejected)
-            tops.append(top)
+            tops.append(found[self.name])
+            apart = tops[-1] > size
+            self.proved &= not apart or self.any.finder.is_nearest(found, {self.name: size})
         return tops
-
-    def _next(self, size: int) -> int | None:
-        if all(c.free <= {self.name} for c in self.conds):
-            for tried in range(size, size + MAX_SIZE):
-                if all(
-                    compiled_truth(test, cond, {self.name: tried}) is not False for test, cond in self.tests
-                ):
-                    return tried
-        return self._solved(size)
-
-    def _solved(self, size: int) -> int | None:
-        low, high = size, self._model([ge(self.symbol, size)])
-        while high is not None and low < high:
-            middle = (low + high) // 2
-            found = self._model([ge(self.symbol, size), le(self.symbol, middle)])
-            low, high = (low, found) if found is not None else (middle + 1, high)
-        return high
-
-    def _model(self, conds: list[Cond]) -> int | None:
-        answer = self.engine.satisfiable([*self.conds, *conds])
-        if answer.sat and answer.model is not None:
-            return answer.model.get(self.name)
-        self.proved = self.proved and answer.unsat
-        return None
 
 
 class SmallestBoxes:

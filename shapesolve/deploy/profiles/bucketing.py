@@ -170,9 +170,7 @@ def _boxes(
 
 def completed(analysis: Analysis, sizes: Mapping[str, int], bind: Mapping[str, int] | None) -> dict[str, int]:
     """Return accepted sizes of all symbols that include these."""
-    given = {**(bind or {})}
-    question = Sizes(analysis, {**given, **sizes})
-    return question.nearest({n: given.get(n, question.fixed.get(n, 1)) for n in question.names}, "both")
+    return Sizes(analysis, {**(bind or {}), **sizes}).nearest(dict.fromkeys(analysis.symbols, 1))
 
 
 def read_sizes(path: str | Path, *symbols: str) -> Counter[Any]:

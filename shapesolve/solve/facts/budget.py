@@ -53,6 +53,5 @@ MAX_NAMING: Final = 17  # size of a term whose nodes and assumptions are named e
 HUGE_SIZE: Final = 10**9  # a size that no input has; exporters write such bounds for "to the end"
 MAX_POINTS: Final = 24  # sizes that break one contract term alone
 MAX_CONDS: Final = 48  # constraints of a proof, or conditions on a symbol, that are left out one by one
-MAX_CORE_NODES: Final = 64  # nodes of the search tree that lists several minimal cores
 MAX_PROJECTED: Final = 2_000  # size of the conditions that remain when a symbol is eliminated
 MAX_COMBINED: Final = 64  # inequalities, or combinations of alternatives, when a symbol is eliminated
