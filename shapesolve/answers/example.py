@@ -87,7 +87,7 @@ def _large(sizes: Model, usual: Mapping[str, int]) -> list[str]:
 def near(solved: Solved, sizes: Mapping[str, int]) -> list[Model]:
     """Return accepted sizes to propose instead of the given ones, the best first."""
     given = {n: size for n, size in sizes.items() if n in solved.symbols}
-    return closest(solved.nearest(given), given, solved.finder())
+    return closest(solved.nearest(given), given)
 
 
 def nearest(finder: SizeFinder, given: Mapping[str, int]) -> dict[str, Model | None]:
@@ -141,13 +141,13 @@ def sizes_help(
 ) -> str:
     """Return the help line with sizes that run: "use height = 96 or height = 112"; empty if there are none.
 
-    One size that changes has a rounder one of the same shapes beside it: "or 480320 (round)". Names without a given size
+    Rounder sizes of the same shapes stand beside them: "or 480320 (round)". Names without a given size
     are listed if `conds` tie them to a size that changes.
     """
     texts: dict[str, None] = {}
     for sizes in near:
         names = _moved(sizes, given, conds)
-        more = rounder_text(finder.rounder(sizes, given), names) if len(names) == 1 else ""
+        more = rounder_text(finder.rounder(sizes, given), names)
         texts[sizes_text(sizes, names) + more] = None
     return f"use {' or '.join(texts)}" if any(texts) else ""
 
@@ -167,11 +167,8 @@ def rounder_text(sizes: Mapping[str, int] | None, changed: Sequence[str]) -> str
     return f" or {text} (round)"
 
 
-def closest(near: Mapping[str, Model | None], given: Mapping[str, int], finder: SizeFinder) -> list[Model]:
-    """Return the sizes worth proposing, the best first. They change little, and none is far larger than another.
-
-    If several sizes change, rounder ones of the same shapes are proposed (224 x 224 for 239 x 239).
-    """
+def closest(near: Mapping[str, Model | None], given: Mapping[str, int]) -> list[Model]:
+    """Return the sizes worth proposing, the best first. They change little, and none is far larger than another."""
     found = [sizes for sizes in near.values() if sizes is not None]
     ranked = sorted(found, key=lambda sizes: (len(_changed(sizes, given)), _far(sizes, given)))
     if not ranked:
@@ -180,8 +177,7 @@ def closest(near: Mapping[str, Model | None], given: Mapping[str, int], finder: 
     for sizes in ranked:
         same = _changed(sizes, given) == _changed(best, given)
         if sizes is best or (same and _far(sizes, given) <= _far(best, given) + log(2)):
-            several = len(_moved(sizes, given, finder.conds)) > 1
-            shown.append((several and finder.rounder(sizes, given)) or sizes)
+            shown.append(sizes)
     return shown
 
 

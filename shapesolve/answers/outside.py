@@ -75,7 +75,7 @@ def _conflict(
     rows = [free.lowered.log[number] for t in terms for number in t.numbers]
     given = {n: size for n, size in bound.request.bind.items() if n in free.symbols}
     finder = free.finder()
-    near = closest(free.nearest(given, bound.request.assume), given, finder)
+    near = closest(free.nearest(given, bound.request.assume), given)
     usual = (t for t in free.contract.usual if all(c.evaluate(given) is not False for c in t.scope))
     broken = [t for t in usual if engine.satisfiable([t.cond, *stated]).unsat]
     finding = _first_failure(free, bound, broken, next(iter(near), None)) or _of_rows(

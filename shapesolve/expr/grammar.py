@@ -42,7 +42,9 @@ BINARY |= {"*": 9, "/": 9, "//": 9, "%": 9, "**": 11}
 PREFIX = {"not": 4, "-": 10, "+": 10}
 
 _PLAIN = re.compile(r"[^\W\d]\w*")
-_OTHERS = r"|(?P<number>[0-9]+(?:\.[0-9]+)?)|(?P<quoted>`(?:[^`]|``)*`)|(?P<op>\*\*|//|[=!<>]=|[-+*/%^&(),<>])"
+_OTHERS = (
+    r"|(?P<number>[0-9]+(?:\.[0-9]+)?)|(?P<quoted>`(?:[^`]|``)*`)|(?P<op>\*\*|//|[=!<>]=|[-+*/%^&(),<>])"
+)
 _TOKEN = re.compile(r"(?P<name>[^\W\d]\w*)" + _OTHERS)
 _DOTTED = re.compile(r"(?P<name>[^\W\d][\w.]*)" + _OTHERS)  # exporters put dots into names
 _SPACE = re.compile(r"\s*")
