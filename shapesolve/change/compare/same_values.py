@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from sys import maxsize
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...analysis import Analysis
 from ...lower.rule import Rules
@@ -48,6 +48,15 @@ def same_values(
     return {a: isinstance(first.get(a), int) and first.get(a) == second.get(b) for a, b in outputs}
 
 
+class _Scope(NamedTuple):
+    """A graph in which nodes are numbered: value numbers by tensor, opsets, attributes of a function's call, depth."""
+
+    env: dict[str, Number]
+    opsets: Mapping[str, int]
+    given: Mapping[str, Any]
+    depth: int
+
+
 class _Numbers:
     """Value numbers of the tensors of one model: equal numbers mean equal values.
 
@@ -66,52 +75,38 @@ class _Numbers:
             env[info.name] = self._number(
                 ("input", names.get(info.name, ("other", info.name)), kind, default)
             )
-        self._run(graph, env, self.model.opsets, {}, 0)
+        self._run(graph, _Scope(env, self.model.opsets, {}, 0))
         self.outputs = {name: env[name] for name, _ in graph.outputs if name in env}
 
     def _number(self, key: Any) -> int:
         return self.table.setdefault(key, len(self.table))
 
-    def _run(
-        self,
-        graph: Graph | Function,
-        env: dict[str, Number],
-        opsets: Mapping[str, int],
-        given: Mapping[str, Any],
-        depth: int,
-    ) -> None:
-        """Assigns value numbers to the tensors of a graph; `given` are attributes of a function's call."""
+    def _run(self, graph: Graph | Function, scope: _Scope) -> None:
+        """Assigns value numbers to the tensors of a graph."""
         if isinstance(graph, Graph):
             for name in graph.initializers:
-                if depth or name not in env:
-                    env[name] = self._stored(name, graph)
+                if scope.depth or name not in scope.env:
+                    scope.env[name] = self._stored(name, graph)
         for node in graph.nodes:
             try:
-                found = self._outputs(node, env, opsets, given, depth)
+                found = self._outputs(node, scope)
             except _Unknown:
                 found = [object() for _ in node.outputs]
-            env.update({name: number for name, number in zip(node.outputs, found, strict=True) if name})
+            scope.env.update({name: number for name, number in zip(node.outputs, found, strict=True) if name})
 
-    def _outputs(
-        self,
-        node: Node,
-        env: Mapping[str, Number],
-        opsets: Mapping[str, int],
-        given: Mapping[str, Any],
-        depth: int,
-    ) -> list[Number]:
-        inputs = [env.get(name) if name else "" for name in node.inputs]
+    def _outputs(self, node: Node, scope: _Scope) -> list[Number]:
+        inputs = [scope.env.get(name) if name else "" for name in node.inputs]
         if None in inputs:
             raise _Unknown
-        attributes = {n: self._attribute(v, env, opsets, given, depth) for n, v in node.attributes.items()}
+        attributes = {n: self._attribute(v, scope) for n, v in node.attributes.items()}
         attributes = {n: v for n, v in attributes.items() if v is not None}
         domain = "" if node.domain == "ai.onnx" else node.domain
         body = self.model.functions.get((domain, node.op_type, node.overload))
         if body is not None:
-            return self._called(body, inputs, attributes, depth)
+            return self._called(body, inputs, attributes, scope.depth)
         if node.is_constant and attributes.keys() == {"value"}:
             return [self._number(attributes["value"])]
-        version = opsets.get(domain, 0)
+        version = scope.opsets.get(domain, 0)
         rule = self.rules.lookup(domain, node.op_type, version)
         if rule is None or rule.draws:
             raise _Unknown
@@ -134,33 +129,30 @@ class _Numbers:
             name: number if number != "" else self._number("left out")
             for name, number in zip(body.inputs, [*inputs, *[""] * missing])
         }
-        defaults = {n: self._attribute(v, {}, body.opsets, {}, depth) for n, v in body.defaults.items()}
-        self._run(body, own, body.opsets, {**defaults, **attributes}, depth)
+        defaults = {
+            n: self._attribute(v, _Scope({}, body.opsets, {}, depth)) for n, v in body.defaults.items()
+        }
+        self._run(body, _Scope(own, body.opsets, {**defaults, **attributes}, depth))
         return [own.get(name, object()) for name in body.outputs]
 
-    def _attribute(
-        self,
-        value: Any,
-        env: Mapping[str, Number],
-        opsets: Mapping[str, int],
-        given: Mapping[str, Any],
-        depth: int,
-    ) -> Any:
+    def _attribute(self, value: Any, scope: _Scope) -> Any:
         """Comparison key of an attribute's value; None for a reference to an attribute that the call omits."""
         if isinstance(value, AttrRef):
-            return given.get(value.name)
+            return scope.given.get(value.name)
         if isinstance(value, Constant):
             return self._content(value)
         if isinstance(value, Graph):
-            own = dict(env)
-            own.update({name: self._number(("formal", depth, i)) for i, (name, _) in enumerate(value.inputs)})
-            self._run(value, own, opsets, given, depth + 1)
+            own = dict(scope.env)
+            own.update(
+                {name: self._number(("formal", scope.depth, i)) for i, (name, _) in enumerate(value.inputs)}
+            )
+            self._run(value, scope._replace(env=own, depth=scope.depth + 1))
             ends = [own.get(name) for name, _ in value.outputs]
             if not all(isinstance(number, int) for number in ends):
                 raise _Unknown
             return ("graph", len(value.inputs), *ends)
         if isinstance(value, tuple):
-            return ("list", *[self._attribute(v, env, opsets, given, depth) for v in value])
+            return ("list", *[self._attribute(v, scope) for v in value])
         if isinstance(value, float):
             return "float", value.hex()
         if isinstance(value, int | str | bytes):

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from onnx import helper
 
 from ...analysis import Analysis
-from ...expr import Cond, Dim, constant, symbol
+from ...expr import Dim, constant, symbol
 from ...lower.limits import MAX_ELEMENTS, MAX_FLOATS
 from ...model import AttrRef, Constant, Function
 from ..draft import Draft, DraftGraph, DraftNode
@@ -114,10 +114,6 @@ class Knowledge:
         """The data of a small constant tensor of integers, flat."""
         array = self.array(name) if name else None
         return None if array is None or array.dtype.kind not in "iu" else tuple(array.reshape(-1).tolist())
-
-    def holds(self, cond: Cond) -> bool:
-        """True if the condition follows from the model's requirements on its inputs."""
-        return bool(cond.is_true or self.facts.decide(cond))
 
     def at_least_one(self, d: Dim) -> bool:
         """True if the size is at least 1 at all accepted sizes."""
