@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ from ..deploy.cost.text import left_out
 from ..deploy.enumeration import enumerate_sizes
 from ..deploy.profiles.profiles import NoProfile, Profile, profile
 from ..deploy.sizes import NoSizes, Sizes
+from ..expr.cond import has_value
 from ..solve.facts.budget import MAX_CHEAP_ASKED
 from .expressions import Expressions
 from .limits import GROWTH, MAX_DRAWN
@@ -95,15 +96,33 @@ def _growth(analysis: Analysis, name: str, usual: Mapping[str, int]) -> Growth:
     tied = dict.fromkeys(n for free in terms for n in usual if n in free and n != name)
     best = Growth(name, None, (), ())
     for follows in (None, *list(tied)[:2]):
-        kept = {n: size for n, size in usual.items() if n not in (name, follows)}
-        found = ((n, analysis._solved.completed({**kept, name: n})) for n in tried)
-        accepted = [(n, sizes) for n, sizes in found if sizes is not None]
+        accepted = list(_accepted(analysis, name, follows, usual, tried))
         if accepted and accepted[-1][0] > max(best.sizes, default=0):
             values = tuple(sizes[follows] for _, sizes in accepted) if follows is not None else ()
             best = Growth(name, follows, tuple(n for n, _ in accepted), values)
         if max(best.sizes, default=0) > end - end // 8:
             break
     return best
+
+
+def _accepted(
+    analysis: Analysis, name: str, follows: str | None, usual: Mapping[str, int], tried: Sequence[int]
+) -> Iterator[tuple[int, dict[str, int]]]:
+    """Return the accepted ones of the tried sizes, with the size of the second symbol. Others keep their example sizes."""
+    solved = analysis._solved
+    kept = {n: size for n, size in usual.items() if n not in (name, follows)}
+    conds = [c.subs(kept) for c in solved.accepted.conds if has_value(c)] if follows is not None else []
+    conds = [c for c in conds if follows in c.free]
+    for n in tried:
+        sizes = {**kept, name: n}
+        if follows is not None:
+            found = solved.prover.engine.model([c.subs({name: n}) for c in conds])
+            if found is None:
+                continue
+            sizes[follows] = found.get(follows, usual[follows])
+        complete = solved.completed(sizes)
+        if complete is not None:
+            yield n, complete
 
 
 def deployment_data(analysis: Analysis, expressions: Expressions) -> dict[str, Any] | None:
