@@ -276,6 +276,8 @@ def _write(output: Path, text: str) -> None:
 
     try:
         write_atomically(output, text.encode("utf-8", "backslashreplace"))
+    except ValueError as e:  # a folder, a device, a link
+        fail(str(e))
     except OSError as e:
         fail(f"cannot write {output}: {e.strerror or e}")
 

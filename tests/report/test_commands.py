@@ -197,3 +197,11 @@ def test_the_output_does_not_replace_the_model(words: list[str], tmp_path: Path)
     assert (done.exit_code, done.stdout) == (2, "")
     assert done.stderr.startswith("error: cannot overwrite the model itself: ")
     assert model.read_bytes() == (ROOT / "examples/unet.onnx").read_bytes()
+
+
+def test_the_output_does_not_replace_a_folder(tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["check", str(ROOT / "examples/unet.onnx"), "-o", str(tmp_path)])
+    assert (done.exit_code, done.stderr) == (
+        2,
+        f"error: {tmp_path} is a directory: it is not replaced, name a file\n",
+    )
