@@ -22,7 +22,7 @@ _, LARGEST = SMALL_DOMAINS
 
 
 class Typical(NamedTuple):
-    """Usual sizes of a model, and the conditions and the minimum size of similar ones."""
+    """Typical sizes of a model, and the conditions and the minimum size of similar ones."""
 
     sizes: Model
     conds: tuple[Cond, ...]
@@ -121,8 +121,8 @@ def _beside(finder: SizeFinder, given: Mapping[str, int]) -> dict[str, Model | N
 
 
 def data_conditions(solved: Solved, sizes: Mapping[str, int]) -> list[str] | None:
-    """Return the conditions on data that these sizes do not decide, each with the meaning of its names. None if the sizes
-    are refused.
+    """Return the conditions that depend on data at these sizes, each with the meaning of its names. None if the sizes are
+    refused.
     """
     if not solved.contract.internal:
         return []
@@ -141,7 +141,7 @@ def sizes_help(
 ) -> str:
     """Return the help line with sizes that run: "use height = 96 or height = 112"; empty if there are none.
 
-    Rounder sizes of the same shapes stand beside them: "or 480320 (round)". Names without a given size
+    Each is followed by a rounder one if there is one: "or 480320 (round)". Names without a given size
     are listed if `conds` tie them to a size that changes.
     """
     texts: dict[str, None] = {}

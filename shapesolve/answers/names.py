@@ -114,7 +114,7 @@ def grouped(
     unknown: Set[str] = frozenset(),
     declared: Mapping[str, Shape] = {},
 ) -> list[Tensors]:
-    """Groups of similar tensors, in order of first appearance; `declared` shapes are those of inputs."""
+    """Groups of similar tensors, in order of first appearance; `declared` has the inputs' shapes."""
     groups: dict[tuple[str, str, str], list[str]] = {}
     for name in names:
         shape = shape_text(shapes.get(name), unknown, declared.get(name))

@@ -165,7 +165,7 @@ def _contradiction(
 
 
 def minimal_core(constraints: Sequence[Stated], candidates: Iterable[int]) -> tuple[int, ...]:
-    """Return indices of conditions that contradict each other, none of which can be left out; all without a proof."""
+    """Return the indices of a minimal set of contradictory conditions, or all indices without a proof."""
     first: dict[Cond, int] = {}
     for n in sorted(set(candidates)):
         first.setdefault(need(constraints[n]), n)

@@ -1,4 +1,4 @@
-"""Sizes as people write them: `height=12`, `x[2]=12`, `x=1x3x12x16`."""
+"""Spellings of sizes: `height=12`, `x[2]=12`, `x=1x3x12x16`."""
 
 from __future__ import annotations
 

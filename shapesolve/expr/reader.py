@@ -133,7 +133,9 @@ class Reader:
             self._enter(_Pending(text, "call", 0, at, len(self._values)))
             return True
         if called:
-            raise self._error(f"unknown function {text!r} (there are {', '.join(sorted(FUNCTIONS))})", at)
+            raise self._error(
+                f"unknown function {text!r}; expected one of {', '.join(sorted(FUNCTIONS))}", at
+            )
         self._values.append(_Value(self._literal(token), 0))
         return False
 
@@ -145,7 +147,7 @@ class Reader:
                 raise self._error("an integer above 2**63", at)
             number, left = divmod(int(whole + part), 5 ** len(part))
             if left:
-                raise self._error("a decimal number that is no binary fraction", at)
+                raise self._error("a decimal number that is not a binary fraction", at)
             return Quotient(constant(number), constant(2 ** len(part))) if part else constant(number)
         if kind in ("name", "quoted"):
             name = text if kind == "name" else unquoted_name(text)

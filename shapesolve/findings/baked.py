@@ -68,7 +68,7 @@ class Baked:
         return self._behind(entry) or self._beside(entry)
 
     def named(self, stored: Stored | None, entry: Entry) -> str:
-        """Return the name of a constant if a condition depends on its elements or on one of its sizes; else ""."""
+        """Return the name of a constant if a condition depends on its elements or on one of its sizes, "" otherwise."""
         if stored is None:
             return ""
         axes = [None] if stored.data else [*range(len(self.lowered.shapes.get(stored.tensor) or ()))]

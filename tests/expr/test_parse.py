@@ -222,7 +222,7 @@ ERRORS = [
     ("if a", "expected a number", 0),
     ("true", "expected a size, got a condition", 0),
     ("x.1", r"unexpected '\.' \(write unusual names in backticks\)", 1),
-    ("0.1*H", "a decimal number that is no binary fraction", 0),
+    ("0.1*H", "a decimal number that is not a binary fraction", 0),
     ("a::b", "unexpected ':'", 1),
     ("`a", "unexpected '`'", 0),
     ("a = 1", "unexpected '='", 2),
