@@ -28,9 +28,8 @@ _envelope = documents.envelope
 
 @cache
 def _valid() -> jsonschema.Draft202012Validator:
-    from shapesolve.cli.schema import schema
-
-    return jsonschema.Draft202012Validator(schema())
+    text = (Path(__file__).parents[1] / "docs/schema.json").read_text("utf-8")
+    return jsonschema.Draft202012Validator(json.loads(text))
 
 
 def envelope(command: str, data: Mapping[str, Any]) -> str:
