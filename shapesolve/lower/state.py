@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 #: what a trial begins without
 _BEGUN = ("log", "clashes", "opens", "notes", "tensors", "producers", "memo", "overwritten", "trials")
 #: what a trial shares with the lowering around it: what is known of the file, and numbers that are not used twice
-_SHARED = ("of_inputs", "named_inputs", "reserved", "words", "opaque", "outside", "numbers")
+SHARED = ("of_inputs", "named_inputs", "reserved", "words", "opaque", "outside", "numbers")
 
 
 @dataclass(eq=False)
@@ -111,5 +111,5 @@ class LoweringState:
         for one in fields(LoweringState):
             if one.name not in _BEGUN:
                 mine = getattr(self, one.name)
-                setattr(other, one.name, mine if one.name in _SHARED else mine.copy())
+                setattr(other, one.name, mine if one.name in SHARED else mine.copy())
         return other
