@@ -36,8 +36,10 @@ def enumerate_sizes(
     question = Sizes(a, bind)
     found: list[dict[str, int]] = []
     if count > 0:
-        bounds = {n: a.bounds(a.symbols[n])[0] for n in question.names}
-        for sizes in InOrder(question, least, {n: low for n, low in bounds.items() if low is not None}):
+        bounds = {n: a.bounds(a.symbols[n]) for n in question.names}
+        low = {n: low for n, (low, _) in bounds.items() if low is not None}
+        high = {n: high for n, (_, high) in bounds.items() if high is not None}
+        for sizes in InOrder(question, least, low, high):
             found.append(sizes)
             if len(found) == count:
                 break
