@@ -152,9 +152,9 @@ class Engine:
             self._cores[key] = self._core(key)
         return self._cores[key]
 
-    def model(self, conds: Sequence[Cond]) -> Model | None:
+    def model(self, conds: Iterable[Cond], *, cheap: bool = False) -> Model | None:
         """Return small sizes at which all `conds` hold; None if there are none, or none were found."""
-        return self.satisfiable(conds).model
+        return self.satisfiable(conds, cheap=cheap).model
 
     def bounds(self, dim: Dim, given: Sequence[Cond]) -> tuple[int | None, int | None]:
         """Proved bounds of `dim` where `given` hold, as tight as Z3 finds them (None: no bound is known)."""

@@ -69,6 +69,12 @@ class Known:
             return False
         return all(map(self._proved, (goal, *(c for c in defined_where(goal) if c is not goal))))
 
+    def refuted(self, *goals: Cond, cheap: bool = False) -> bool:
+        """True if it is proved that the conditions contradict the goals, or each other, wherever broadcasts are legal."""
+        if self.is_empty or any(self.decided(goal) is False for goal in goals):
+            return True
+        return self.engine.satisfiable([*self._position, *goals], cheap=cheap).unsat
+
     def _proved(self, cond: Cond) -> bool:
         plain = self.plain(cond)
         given = [self.plain(ground(c)) for c in reached(cond.free, self._links)]
