@@ -180,6 +180,42 @@ def test_whether_conditions_contradict_each_other_is_asked_of_known() -> None:
     assert not [name for name, text in outside.items() if asks.search(text)]
 
 
+#: methods in solve that say whether conditions follow or hold together, and why each is one of its own
+WAYS = {
+    "facts/facts Facts.decide": "what facts alone derive, without a search: a lowering asks nothing else",
+    "facts/residual Residue.certain": "which broadcasts the engine may take as legal",
+    "periods Regular.same": "two lists of conditions on one symbol, by a table that covers a period",
+    "engine Engine.satisfiable": "sizes, a contradiction, or neither: the question that all others come down to",
+    "engine Engine.entails": "a proof or a counterexample, within a budget",
+    "known Known.decided": "the facts of conditions that come and go",
+    "known Known.follows": "what a contract may leave out, also at sizes that do not broadcast",
+    "known Known.refuted": "what can't hold beside the conditions",
+    "proof Prover.follows": "what every input of a model satisfies",
+    "proof Prover.prove": "the same with assumptions and a core",
+    "proof Prover.refuted": "the same as sizes that break it",
+}
+
+
+def answered(tree: ast.Module) -> Iterator[str]:
+    """Methods of public classes that take a condition and return a truth."""
+    answers = {"bool", "bool | None", "Verdict", "Answer", "Proof", "Refuted | None"}
+    for c in (n for n in tree.body if isinstance(n, ast.ClassDef) and not n.name.startswith("_")):
+        for f in (n for n in c.body if isinstance(n, ast.FunctionDef) and not n.name.startswith("_")):
+            first = [*f.args.args[1:2], *filter(None, [f.args.vararg])][:1]
+            asked = [ast.unparse(a.annotation) for a in first if a.annotation is not None]
+            if f.returns is not None and ast.unparse(f.returns) in answers and "Cond" in "".join(asked):
+                yield f"{c.name}.{f.name}"
+
+
+def test_few_methods_say_whether_a_condition_follows() -> None:
+    stored = {"Facts.assume", "Known.was_last"}  # they change what is known, or ask for its order
+    files = {
+        f.relative_to(PACKAGE / "solve").with_suffix("").as_posix(): f for f in FILES if "solve" in f.parts
+    }
+    found = {f"{name} {way}" for name, f in files.items() for way in answered(parsed(f)) if way not in stored}
+    assert found == WAYS.keys()
+
+
 def calls(tree: ast.Module, name: str) -> bool:
     return any(
         isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and n.func.id == name for n in ast.walk(tree)

@@ -63,7 +63,7 @@ class Known:
             about = [c for c in near if c.free == goal.free]
             if len(about) == len(near) and all(map(_is_bound, (goal, *about))):
                 return _settled(goal, about)
-            if self.engine.equivalent([*about, goal], about, min(goal.free), 0):
+            if self.engine.regular.same([*about, goal], about, min(goal.free), 0):
                 return True
         if self.engine.is_spent and self._facts_left <= 0:
             return False
