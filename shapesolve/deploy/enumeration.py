@@ -9,8 +9,6 @@ from ..analysis import Analysis, analyze
 from ..arguments import checked
 from ..expr import Cond, eq, ge, le, symbol
 from ..expr.closures import Compiler, Test, compiled_truth
-from ..solve.engine import Engine
-from ..solve.facts.budget import CHEAP_RLIMIT
 from .limits import MAX_SIZE
 from .sizes import NoSizes, Sizes
 
@@ -100,7 +98,8 @@ class InOrder:
         sizes = [symbol(n) for n in self.free]
         conds = [*self.question.contract, *(c for n in sizes for c in (ge(n, self.least), le(n, largest)))]
         conds += [eq(symbol(n), size) for n, size in self.question.fixed.items()]
-        low, _ = Engine(CHEAP_RLIMIT).bounds(largest, conds) if sizes else (0, None)
+        engine = self.question.analysis._solved.prover.engine
+        low, _ = engine.bounds(largest, conds) if sizes else (0, None)
         return low or 0
 
     def _continued(
