@@ -172,7 +172,7 @@ ENGINES = [
     "deploy/profiles/boxes",
     "deploy/profiles/profiles",
     "testing",
-    "torch/outcome",
+    "torch/verdicts",
 ]
 #: lines outside solve that ask the engine itself whether conditions contradict each other
 ASKS = 22

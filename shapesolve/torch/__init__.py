@@ -10,11 +10,11 @@ try:
 except ImportError as error:  # pragma: no cover - the core needs no PyTorch
     raise ImportError('shapesolve.torch needs PyTorch: pip install "shapesolve[torch]"') from error
 
+from . import limits as _limits  # noqa: F401 - first, so that a warning about the version precedes any error
 from .checking import assert_exports, check
 from .exporting import dynamic
-from .outcome import SizeOutcome
 from .places import Place, SourceFinding
-from .report import Report
+from .report import Report, SizeOutcome
 
 __all__ = [
     "Place", "Report", "SizeOutcome", "SourceFinding", "assert_exports", "check", "dynamic",
