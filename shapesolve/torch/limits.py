@@ -1,19 +1,8 @@
-"""Limits of the check of a module, each with its unit; and the releases of PyTorch whose private names were checked."""
+"""Limits of the check of a module, each with its unit."""
 
 from __future__ import annotations
 
-import warnings
 from typing import Final
-
-import torch
-
-SUPPORTED: Final = ("2.13", "2.14")
-
-if ".".join(torch.__version__.split(".")[:2]) not in SUPPORTED:
-    warnings.warn(
-        f"shapesolve.torch was tested with torch {' and '.join(SUPPORTED)}, not with {torch.__version__}",
-        stacklevel=2,
-    )
 
 MAX_ELEMENTS: Final = 1 << 27  # elements that the operators of one run make together
 MAX_CALLS: Final = 100_000  # calls of operators in one run

@@ -16,7 +16,7 @@ import torch
 from torch_pages import EXAMPLES, printed
 
 from shapesolve.findings.pytorch import printed_example
-from shapesolve.torch.limits import SUPPORTED
+from shapesolve.torch import SUPPORTED
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "torch.md").read_text("utf-8")
 SNIPPETS = re.findall(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```)?", PAGE, re.DOTALL | re.MULTILINE)
