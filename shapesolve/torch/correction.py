@@ -235,15 +235,15 @@ def advise(judged: Judged, settings: Settings) -> Advice:
             bound = eq(symbol(name), runs.example[name]) if stays else last_bound(runs, name, size)
             limits += [bound] if bound is not None else []
     unspoken = [r.term.cond for r in real if r not in spoken]
-    kept = [eq(symbol(n), runs.example[n]) for n in dict.fromkeys(n for r in real for n in r.roots)]
+
+    def stronger(found: list[Cond], only_kept: bool = False) -> list[Cond]:
+        return _stronger(declaration, runs.example, found, settings.rlimit, only_kept)
 
     def trials() -> Iterator[Correction]:
         """As the conditions say; with stronger ones that can be declared; with sizes as in the example."""
         yield Correction(declaration, spoken, limits)
-        yield Correction(
-            declaration, spoken, [*limits, *_stronger(declaration, runs.example, unspoken, settings.rlimit)]
-        )
-        yield Correction(declaration, (), [*limits, *kept])
+        yield Correction(declaration, spoken, [*limits, *stronger(unspoken)])
+        yield Correction(declaration, (), [*limits, *stronger([r.term.cond for r in real], True)])
 
     tried: set[str] = set()
     for trial in trials():
@@ -257,19 +257,20 @@ def advise(judged: Judged, settings: Settings) -> Advice:
     return Advice(first)
 
 
-def _stronger(declaration: Declaration, example: Sizes, found: Iterable[Cond], rlimit: int) -> list[Cond]:
-    """Equal sizes, multiples, and sizes of the example from which these conditions follow; empty if one follows from none."""
+def _stronger(
+    declaration: Declaration, example: Sizes, found: Iterable[Cond], rlimit: int, only_kept: bool
+) -> list[Cond]:
+    """Equal sizes, multiples, and sizes of the example from which these conditions follow; or `only_kept` the last."""
     given: list[Cond] = []
     for cond in found:
         dims = {n: declaration.roots[n].dim for n in sorted(cond.free)}
         steps = sorted({a.args[1].value for a in atoms_of(cond) if a.kind in ("//", "%")} - {None})
         pairs = [eq(dims[a], dims[b]) for a, b in itertools.combinations(dims, 2) if example[a] == example[b]]
         alone = [eq(dims[n] % d, 0) for d in steps for n in dims if example[n] % d == 0]
-        kept = ([eq(dim, example[n])] for n, dim in dims.items())
-        ways = [[], *([p] for p in pairs), *([a] for a in alone), alone, *kept]
-        way = next((w for w in ways if Comparison(declaration, rlimit, [*given, *w]).implied(cond)), None)
-        if way is None:
-            return []
+        every = [eq(dim, example[n]) for n, dim in dims.items()]
+        kept = [*([k] for k in every), every]
+        ways = kept if only_kept else [[], *([p] for p in pairs), *([a] for a in alone), alone, *kept]
+        way = next((w for w in ways if Comparison(declaration, rlimit, [*given, *w]).implied(cond)), every)
         given += [c for c in way if c not in given]
     return given
 
