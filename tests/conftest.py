@@ -1,5 +1,6 @@
 """Settings for all tests: property tests draw the same cases on every machine, documents are valid, written models load."""
 
+import gc
 import json
 import os
 from collections.abc import Mapping
@@ -23,14 +24,20 @@ settings.register_profile(
 settings.register_profile("explore", derandomize=False, deadline=None, max_examples=2000, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 
+
+def pytest_collection_finish() -> None:
+    """Collected tests live to the end: the garbage collector need not look at them again and again."""
+    gc.collect()
+    gc.freeze()
+
+
 _envelope = documents.envelope
 
 
 @cache
 def _valid() -> jsonschema.Draft202012Validator:
-    from shapesolve.cli.schema import schema
-
-    return jsonschema.Draft202012Validator(schema())
+    text = (Path(__file__).parents[1] / "docs/schema.json").read_text("utf-8")
+    return jsonschema.Draft202012Validator(json.loads(text))
 
 
 def envelope(command: str, data: Mapping[str, Any]) -> str:

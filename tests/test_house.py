@@ -196,3 +196,22 @@ def test_a_broken_condition_is_worded_in_one_file() -> None:
     """Only the checker of inputs makes a `Rejected` besides; no room above the answers writes the sentence of a condition."""
     found = {name: {str(f.relative_to(PACKAGE)) for f in FILES if calls(parsed(f), name)} for name in WORDERS}
     assert found == WORDERS
+
+
+#: what a lowering has besides its state: what is asked of it, where it is, and counts that a trial does not give back
+BESIDES_STATE = {
+    "lower/statements.py": {"facts", "interner", "request", "scope", "state"},
+    "lower/scopes.py": {"expandable", "model", "operators", "standard"},
+    "lower/walk.py": {"_depth", "is_stopped", "observe", "progress", "stop"},
+}
+
+
+def test_the_state_of_a_lowering_says_all_of_itself() -> None:
+    """What a trial rolls back or shares is in `LoweringState`, whose `fork` says which."""
+    for name, expected in BESIDES_STATE.items():
+        walks = (n for n in parsed(PACKAGE / name).body if isinstance(n, ast.ClassDef))
+        starts = {n.name: n.body for n in walks if n.name in ("Statements", "Scopes", "Walk")}
+        [body] = starts.values()
+        [init] = [n for n in body if isinstance(n, ast.FunctionDef) and n.name == "__init__"]
+        targets = (n for n in ast.walk(init) if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store))
+        assert {n.attr for n in targets} == expected, name

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..causes.contradictions import Refuted
 from ..causes.failure import Failure, first_clash, label_of
@@ -31,8 +31,18 @@ if TYPE_CHECKING:
 _PLAIN = re.compile(r"[\w\s+*<>=-]+|\w+ % \d+ == \d+")
 
 
-def find_outside(free: Solved, bound: Solved) -> tuple[Conflict, ...]:
-    """Return the conflict between the user's conditions in `bound` and the contract of `free`; empty if none was found.
+class Outside(NamedTuple):
+    """Terms of the contract of `free` that contradict the user's conditions in `bound`, if other sizes are `present`."""
+
+    terms: Sequence[Term]
+    stated: Mapping[Cond, str]
+    present: Sequence[Cond]
+    free: Solved
+    bound: Solved
+
+
+def find_outside(free: Solved, bound: Solved) -> Outside | None:
+    """Return the conflict between the user's conditions in `bound` and the contract of `free`; None if none was found.
 
     It covers all terms that contradict them on their own or, if there are none, a minimal set of terms.
     """
@@ -45,10 +55,10 @@ def find_outside(free: Solved, bound: Solved) -> tuple[Conflict, ...]:
             core = engine.core([*(t.cond for t in every), *stated, *more]) or ()
             terms = [every[i] for i in core if i < len(every)]
         if terms:
-            return (_conflict(terms, stated, more, free, bound),)
+            return Outside(terms, stated, more, free, bound)
     if all(clash.node is None for clash in bound.lowered.clashes[:1]):
-        return ()  # the user's statements contradict each other
-    return (_conflict(terms, stated, [], free, bound),)
+        return None  # the user's statements contradict each other
+    return Outside(terms, stated, [], free, bound)
 
 
 def _stated(free: Solved, bound: Solved) -> Iterator[tuple[Cond, str]]:
@@ -62,10 +72,9 @@ def _stated(free: Solved, bound: Solved) -> Iterator[tuple[Cond, str]]:
         yield cond, f"the assumption {cond}"
 
 
-def _conflict(
-    terms: Sequence[Term], stated: Mapping[Cond, str], present: Sequence[Cond], free: Solved, bound: Solved
-) -> Conflict:
-    """Return the conflict between terms of the contract and the user's conditions, if other sizes are `present`."""
+def conflict_of(outside: Outside) -> Conflict:
+    """Return the conflict in words, with the first failing node and the nearest sizes that run."""
+    terms, stated, present, free, bound = outside
     engine, needs = free.prover.engine, [*(t.cond for t in terms), *present]
     guilty = list(stated)
     for cond in list(guilty):  # those that it takes to break the terms

@@ -1,7 +1,4 @@
-"""`Solved`: solver results of a lowered model, each computed at first use.
-
-The explain and report packages work on this class; `Analysis` adds queries in the user's words.
-"""
+"""`Solved`: solver results of a lowered model. `Analysis` adds queries in the user's words."""
 
 from __future__ import annotations
 
@@ -48,8 +45,7 @@ class Solved:
     """Solver results of one lowered model, each computed at first use: contract, conflicts, and others.
 
     Attributes:
-        rejected_request: Conflicts between the contract and the user's sizes or assumptions; if any, nothing is
-            accepted.
+        rejected: Makes the conflict of the user's sizes or assumptions with the contract; if any, nothing is accepted.
         effort: Counter of solver work, shared by analyses with one budget.
         trial: True for a candidate model, whose contract is neither shortened nor attributed.
     """
@@ -59,7 +55,7 @@ class Solved:
         lowered: Lowered,
         request: Request,
         *,
-        rejected_request: tuple[Conflict, ...] = (),
+        rejected: Callable[[], Conflict] | None = None,
         effort: Effort | None = None,
         trial: bool = False,
     ) -> None:
@@ -68,7 +64,7 @@ class Solved:
         self.broadcast, self.rlimit = request.broadcast, request.rlimit
         self.facts: Any = lowered.facts
         self.shapes, self.dtypes, self.values = lowered.shapes, lowered.dtypes, lowered.values
-        self.rejected_request = rejected_request
+        self.rejected = rejected
         self.effort = effort or Effort()
         self.trial = trial
         self._given: dict[frozenset[str], Self] = {}
@@ -118,7 +114,7 @@ class Solved:
     @property
     def stuck(self) -> bool:
         """True if no input size is accepted: some node never runs, or the contract rejects the request."""
-        return bool(self.lowered.clashes or self.rejected_request)
+        return bool(self.lowered.clashes or self.rejected)
 
     @cached_property
     def switched(self) -> Mapping[str, Self]:
@@ -197,9 +193,14 @@ class Solved:
         return Recorded(tuple(low.usual), tuple((o.a, o.b) for o in low.opens), tuple(low.caches))
 
     @cached_property
+    def rejected_request(self) -> tuple[Conflict, ...]:
+        """The conflict between the contract and the user's sizes or assumptions, if there is one."""
+        return () if self.rejected is None else (self.rejected(),)
+
+    @cached_property
     def conflicts(self) -> Sequence[Conflict]:
         """Minimal sets of contradicting conditions, each with a message."""
-        if self.rejected_request or not self.contract.impossible:
+        if self.rejected or not self.contract.impossible:
             return self.rejected_request
         from ..causes.conflict import find_conflicts, find_contradiction, is_after_emptiness, stopping_first
 
@@ -275,10 +276,8 @@ class Solved:
         """Generated symbols for data-dependent choices, with the expression of each: ``{"_d1": ...}``."""
         from ..solve.simplify import Simplifier
 
-        simplifier = Simplifier()
-        named = {
-            self.facts.dim(to).name: self.facts.dim(choice) for choice, to in self.lowered.chosen.items()
-        }
+        simplifier, dim = Simplifier(), self.facts.dim
+        named = {dim(to).name: dim(choice) for choice, to in self.lowered.chosen.items()}
         return {n: simplifier.dim(d) for n, d in named.items() if n and n not in self.symbols}
 
     def usually(self, cond: Cond) -> bool:

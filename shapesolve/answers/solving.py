@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..expr import Cond, Dim, all_of, ge, le, parse_cond, solve_for_symbol
@@ -27,14 +28,16 @@ def solve_model(model: Model, request: Request, watch: Watch | None = None) -> S
     types = [t for _, t in model.graph.inputs if isinstance(t, TensorType)]
     texts = [d for t in types for d in t.dims or () if isinstance(d, str) and not is_word(d)]
     if request.opaque or not texts:
-        return Solved(lower_model(model, request, watch), request)
-    bare = request._replace(bind={}, assume=())
-    law = Solved(lower_model(model, bare, watch), bare)
+        return _lowered(model, request, watch)
+    law = _lowered(model, request._replace(bind={}, assume=()), watch)
     opaque = frozenset(o.declared for o in opposed_by(law))
     if not opaque and not (request.bind or request.assume):
         return law
-    request = request._replace(opaque=opaque)
-    return Solved(lower_model(model, request), request)
+    return _lowered(model, request._replace(opaque=opaque))
+
+
+def _lowered(model: Model, request: Request, watch: Watch | None = None) -> Solved:
+    return Solved(lower_model(model, request, watch), request)
 
 
 def solve_request(model: Model, request: Request, watch: Watch | None = None) -> Solved:
@@ -50,15 +53,17 @@ def solve_request(model: Model, request: Request, watch: Watch | None = None) ->
     free = solved.again(bind={}, assume=())
     if free.contract.impossible:
         return free
-    from .outside import find_outside
+    from .outside import conflict_of, find_outside
 
     rejected = find_outside(free, solved)
-    return Solved(free.lowered, request, rejected_request=rejected) if rejected else solved
+    return (
+        solved if rejected is None else Solved(free.lowered, request, rejected=partial(conflict_of, rejected))
+    )
 
 
 def _over_inputs(model: Model, request: Request) -> tuple[Cond | str, ...]:
     """Return the assumptions, with dims of tensors (`x[0]`) replaced by their definitions without any assumption."""
-    lowered = lower_model(model, request._replace(bind={}, assume=()))
+    lowered = _lowered(model, request._replace(bind={}, assume=())).lowered
     found: list[Cond | str] = []
     for given in request.assume:
         if isinstance(given, str) and "[" in given:

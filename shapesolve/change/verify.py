@@ -17,7 +17,7 @@ from ..expr.sizes import sizes_text
 from ..model import read_model
 from ..runs import Session, difference
 from .provenance.lists import Listing
-from .provenance.provenance import Origin
+from .provenance.provenance import Rows
 from .provenance.walk import trace
 from .refused import Refused
 from .request import asked
@@ -58,7 +58,7 @@ def verify(
     analysis = analyze(changed)
     old = asked([read_model(original)], dims).baked
     rows = [name for name, size in old.items() if size == 1]
-    origins = trace(analyze(changed, broadcast="strict", assume=[f"{name} >= 2" for name in rows]), rows)
+    provenance = trace(analyze(changed, broadcast="strict", assume=[f"{name} >= 2" for name in rows]), rows)
     before, after = Session(original), Session(changed)
     one = _feeds(analysis, old, seed)
     runs = [_compared(old, before.run(one), after.run(one), before.outputs)]
@@ -68,7 +68,7 @@ def verify(
             feeds = _feeds(analysis, sizes, seed + count)
             single = [before.run(_row(analysis, feeds, name, i)) for i in range(count)]
             every = zip(before.outputs, zip(*single, strict=True), strict=True)
-            stacked = [_stacked(origins.of(output), name, arrays) for output, arrays in every]
+            stacked = [_stacked(provenance.of(output), name, arrays) for output, arrays in every]
             runs.append(_compared(sizes, stacked, after.run(feeds), before.outputs))
     for name, times in product([n for n in old if n not in rows], (2, 3)):
         sizes = {**old, name: times * old[name]}
@@ -136,16 +136,16 @@ def _row(analysis: Analysis, feeds: Mapping[str, Array], symbol: str, i: int) ->
     return found
 
 
-def _stacked(origin: Origin, symbol: str, rows: Seq[Array]) -> Array:
+def _stacked(mine: Rows, symbol: str, rows: Seq[Array]) -> Array:
     """Combines the outputs for single rows into the output expected for the batch."""
-    listing = origin.mixed.get(symbol)
+    listing = mine.mixed.get(symbol)
     if isinstance(listing, Listing):
         return np.concatenate(rows, axis=listing.axis)
-    at = origin.rows(symbol)
-    if at is None or origin.layout is None:
+    at = mine.place(symbol)
+    if at is None or mine.layout is None:
         return rows[0]
     axis, k = at
-    inside = int(np.prod([d.evaluate({symbol: 1}) or 0 for d in origin.layout[axis][k + 1 :]]))
+    inside = int(np.prod([d.evaluate({symbol: 1}) or 0 for d in mine.layout[axis][k + 1 :]]))
     shape = rows[0].shape
     split = (*shape[:axis], -1, 1, max(inside, 1), *shape[axis + 1 :])
     joined = np.concatenate([row.reshape(split) for row in rows], axis=axis + 1)

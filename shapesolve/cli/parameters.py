@@ -13,7 +13,7 @@ import io
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from enum import Enum
@@ -206,30 +206,32 @@ class Command(OneLine):
         params += [] if name in _WITHOUT_MODELS else [_plugins()]
         self.prints = name not in _SERVING and all("--output" not in p.opts for p in params)
         params += [_output(), _quiet()] if self.prints else []
+        self.writes = name not in _SERVING
+        params += [_force()] if self.writes else []
         super().__init__(name, callback=callback, **attributes | {"params": params})
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; its output goes to the file given with ``--output``, or is dropped with ``--quiet``."""
         given = ctx.params
+        check = partial(self._check_output, given.get("output"), dict(given), given.pop("force", False))
+        if self.prints:
+            check()
         output: Path | None = given.pop("output", None) if self.prints else None
         quiet = given.pop("quiet", False) if self.prints else False
         json = given.pop("json", False) if self.adds_json else given.get("json", False)
         if "format" in given:
             given["format"] = "json" if json else given["format"]
             json = given["format"] == "json"
-        call = partial(run, ctx.info_name or "", partial(super().invoke, ctx), json, given.get("output"))
+        invoke = super().invoke
+
+        def answer() -> Any:
+            if self.writes and not self.prints:
+                check()
+            return invoke(ctx)
+
+        call = partial(run, ctx.info_name or "", answer, json, given.get("output"))
         if output is None and not quiet:
             return call()
-        models = [given[p.name] for p in self.params if isinstance(p, _Argument) and p.name]
-        files = [
-            f for m in models for f in (m if isinstance(m, list) else [m] if isinstance(m, Path) else [])
-        ]
-        if (
-            output is not None
-            and output.exists()
-            and any(output.samefile(f) for f in files if os.path.exists(f))
-        ):
-            fail(f"cannot overwrite the model itself: {output}; choose another file")
         text = io.StringIO()
         try:
             with redirect_stdout(text):
@@ -237,6 +239,18 @@ class Command(OneLine):
         finally:
             if output is not None and text.getvalue():
                 _write(output, text.getvalue())
+
+    def _check_output(self, output: Path | None, given: Mapping[str, Any], force: bool) -> None:
+        if output is None or not output.exists():
+            return
+        models = [given[p.name] for p in self.params if isinstance(p, _Argument) and p.name]
+        files = [Path(f) for m in models for f in (m if isinstance(m, list) else [m]) if f]
+        if any(output.samefile(f) for f in files if f.exists()):
+            fail(f"cannot overwrite the model itself: {output}; choose another file")
+        folder = any(p.metavar == "FOLDER" and "--output" in p.opts for p in self.params)
+        taken = output.is_dir() and any(output.iterdir()) if folder else output.is_file()
+        if taken and not force:
+            fail(f"{output} already exists; pass --force to overwrite it")
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the help of arguments, then of options."""
@@ -265,6 +279,10 @@ def _output() -> click.Option:
         type=click.Path(path_type=Path),
         help="Write the output to a file.",
     )
+
+
+def _force() -> click.Option:
+    return click.Option(["--force"], is_flag=True, help="Overwrite an existing output file.")
 
 
 def _quiet() -> click.Option:

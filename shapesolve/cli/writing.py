@@ -150,7 +150,6 @@ def annotate(
     contract: Annotated[
         bool, Option("--contract", help="Write the contract into the metadata, as a JSON document.")
     ] = False,
-    force: Annotated[bool, Option("--force", help="Overwrite an existing file.")] = False,
     assume: Assume = None,
     broadcast: Broadcast = "named",
     weights: Weights = None,
@@ -169,8 +168,6 @@ def annotate(
     from ..change.annotate.file import check_target, save_annotated
 
     check_target(a.model, output)
-    if output.exists() and not force:
-        fail(f"{output} already exists; pass --force to overwrite it")
     save_annotated(a, output, policy, weights, contract=contract)  # type: ignore[arg-type]
     names = [n for n in a.dtypes if n]
     known = sum(n in a.shapes for n in names)

@@ -18,6 +18,7 @@ from onnx import TensorProto
 
 from ..expr import FALSE, TRUE, Cond, Dim, Shape, Substitution, all_of, eq, symbol
 from ..lower.records import Body, Entry, Scope
+from ..lower.request import Request
 from ..lower.scopes import Settled
 from ..lower.types import Known, Tensor
 from ..lower.values import INT_TYPES, Value
@@ -102,7 +103,7 @@ class LocalWalk(Walk):
     """
 
     def __init__(self, model: Model, analysed: Analysed) -> None:
-        super().__init__(model, analysed.walk.registry, Settled(Facts()))
+        super().__init__(model, Request((), {}, "named", analysed.walk.request.rules), Settled(Facts()))
         self.analysed = analysed
         self.rows: list[Entry | Definition] = []
         self.numbered: list[str] = []
@@ -111,9 +112,8 @@ class LocalWalk(Walk):
         self._numbers: dict[str, Dim] = {}
         self._fixed: set[str] = set()  # variables that have their number whatever a node needs
         walk = analysed.walk
-        self.hints = dict(walk.state.hints)
-        self._names = dict(walk._names)
-        self._reserved = set(walk._reserved)
+        self.state.numbers = dict(walk.state.numbers)
+        self.reserve(walk.state.reserved)
         self._generated = frozenset(walk.state.reasons)
         self._refused = {(id(c.node), c.prefix) for c in walk.state.clashes if c.entry is None}
         self._entries: dict[tuple[int, str], list[Entry]] | None = None
@@ -154,7 +154,7 @@ class LocalWalk(Walk):
         found = self._variables.get((tensor, axis))
         if found is None:
             name = f"{tensor}[{axis}]"
-            while name in self.analysed.symbols or name in self._reserved:
+            while name in self.analysed.symbols or name in self.state.reserved:
                 name += "'"
             found = self._variables[tensor, axis] = symbol(name)
             shape = self.analysed.shapes.get(tensor)
@@ -162,8 +162,8 @@ class LocalWalk(Walk):
                 dim = shape[axis]
                 if not dim.terms:
                     self._numbers[name] = dim
-                if dim.free <= self.analysed.walk.of_inputs:
-                    self.of_inputs.add(name)
+                if dim.free <= self.analysed.walk.state.of_inputs:
+                    self.state.of_inputs.add(name)
         return found
 
     def _cut(self, full: str, known: Known, role: Role, why: str, node: Node | None, prefix: str) -> Known:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..answers.example import data_conditions
-from ..answers.outside import find_outside
+from ..answers.outside import conflict_of, find_outside
 from .sizes import Sizes
 
 if TYPE_CHECKING:
@@ -61,4 +61,5 @@ def causes_at(analysis: Analysis, sizes: Mapping[str, int]) -> list[Finding]:
 
     bound = analyze(analysis.model, bind=sizes, assume=analysis._solved.request.assume)
     errors = [f for f in bound.findings if f.severity == "error"]
-    return errors or [c.finding for c in find_outside(analysis._solved, bound._solved)]
+    found = None if errors else find_outside(analysis._solved, bound._solved)
+    return errors if found is None else [conflict_of(found).finding]

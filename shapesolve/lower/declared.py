@@ -38,12 +38,12 @@ def _declared_dim(walk: Statements, d: int | str | None, name: str) -> Dim:
     if isinstance(d, int):
         return constant(d)
     if isinstance(d, str):
-        dim = dim_from_param(d, walk.words)
-        if dim not in walk.opaque:
+        dim = dim_from_param(d, walk.state.words)
+        if dim not in walk.state.opaque:
             return dim
-        made = walk.opaque[dim]
+        made = walk.state.opaque[dim]
         if made is None and name.isidentifier():
-            made = walk.opaque[dim] = unnamed_dim(walk, name)
+            made = walk.state.opaque[dim] = unnamed_dim(walk, name)
         return OPEN if made is None else made
     if name and name.isidentifier():
         return unnamed_dim(walk, name)
@@ -55,7 +55,7 @@ def unnamed_dim(walk: Statements, name: str) -> Dim:
 
     A name that the author uses for another size is left alone.
     """
-    while name in walk.words:
+    while name in walk.state.words:
         name += "_"
     chosen = walk.state.author.get(name, name)
     if chosen == name:

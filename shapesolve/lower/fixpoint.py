@@ -78,16 +78,14 @@ def _walk(
     watch: Watch | None,
 ) -> tuple[Walk, Facts, dict[str, Known]]:
     facts = Facts()
-    equal = request.broadcast == "equal" and request.granted
-    walk = Walk(model, request.rules, facts, equal=equal, semantics=request.semantics, watch=watch)
-    walk.granted, walk.instead = request.granted, request.instead
+    walk = Walk(model, request, facts, watch)
     walk.state.hints, walk.state.author = dict(hints), dict(names)
-    walk.opaque = dict.fromkeys(sorted(request.opaque, key=str))
+    walk.state.opaque = dict.fromkeys(sorted(request.opaque, key=str))
     texts = list(_declared_names(model.graph))
     walk.reserve(texts)
-    walk.words = frozenset(n for text in texts for n in (text, *_words(text)))
+    walk.state.words.update(n for text in texts for n in (text, *_words(text)))
     walk.reserve(name for shape in hints.values() for name in shape.free_symbols())
-    given = _inputs(walk, model, request.untaken)
+    given = _inputs(walk, model, request)
     symbols = _symbols(given, names)
     for name in sorted(symbols, key=lambda n: (n in walk.state.unnamed, _GENERATED.fullmatch(n) is not None)):
         facts.introduce(
@@ -139,11 +137,13 @@ def _symbols(given: Mapping[str, Known], names: Mapping[str, str]) -> dict[str, 
     return {**found, **{generated: found[name] for generated, name in names.items() if name in found}}
 
 
-def _inputs(walk: Walk, model: Model, untaken: frozenset[str]) -> dict[str, Known]:
+def _inputs(walk: Walk, model: Model, request: Request) -> dict[str, Known]:
     graph = model.graph
     given: dict[str, Known] = {}
     for name, declared in graph.inputs:
-        if name in graph.initializers and name not in untaken:  # its default is taken (a note says so)
+        if (
+            name in graph.initializers and name not in request.untaken
+        ):  # its default is taken (a note says so)
             continue
         known = declared_known(walk, declared, name)
         if known is None:
@@ -159,7 +159,7 @@ def _inputs(walk: Walk, model: Model, untaken: frozenset[str]) -> dict[str, Know
                 lo = d.bounds()[0]
                 if lo is None or lo < 0:
                     walk.declare_size(d, f"{name}[{axis}]")
-            elems = walk.instead.get(name)
+            elems = request.instead.get(name)
             if known.shape is not None and isinstance(elems, tuple) and not isinstance(elems, OtherShape):
                 sizes = tuple(
                     [d.const for d in known.shape]

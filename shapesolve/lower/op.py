@@ -205,18 +205,18 @@ class Op(Attributes):
         `semantics.DIFFERENCES`.
         """
         assert key in DIFFERENCES, key
-        return self.walk.semantics == "onnxruntime"
+        return self.walk.request.semantics == "onnxruntime"
 
     def sizes_below(self, num: Dim) -> bool:
         """Assume that a size is in the range of known float roundings; False if not allowed."""
         cond = tried(num)
         if self.walk.facts.cond(cond).is_true:
             return True
-        if self.walk.granted:
+        if self.walk.request.granted:
             self.pure = False
             why = "the product with a float rounds as that with a simple fraction"
             self.walk.define(cond, why, self.node, "assumption")
-        return self.walk.granted
+        return self.walk.request.granted
 
     # ------------------------------------------------------------------ requirements
 

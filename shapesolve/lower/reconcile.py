@@ -54,7 +54,8 @@ def _is_rank_unknowable(walk: Scopes, node: Node, scope: Scope) -> bool:
         missing = [name for name in at.inputs if name and _has_no_rank(walk.read(name, scope))]
         sources = [walk.state.producers.get(prefix + name) for name in missing]
         lost = any(
-            s is None and name not in walk.named_inputs for name, s in zip(missing, sources, strict=True)
+            s is None and name not in walk.state.named_inputs
+            for name, s in zip(missing, sources, strict=True)
         )
         if not missing or lost or not walk.state.varying.isdisjoint(prefix + name for name in missing):
             walk.state.varying.update(prefix + name for name in node.outputs if name)
@@ -79,7 +80,7 @@ def rank_follows_inputs(walk: Scopes, name: str, rank: int) -> bool:
         at = todo.pop()
         source = walk.state.producers.get(walk.scope.prefix + at)
         if source is None:
-            if at not in walk.named_inputs:
+            if at not in walk.state.named_inputs:
                 return False
             continue
         node, rule = source[0], walk.operators.rule(source[0], walk.scope.opsets)

@@ -14,7 +14,7 @@ from .attributes import InvalidNode
 from .declared import declared_known
 from .limits import MAX_ELEMENTS, MAX_EXPANDED
 from .records import Body, FactStore, Scope, Standard
-from .request import OtherShape
+from .request import OtherShape, Request
 from .rule import Rules
 from .semantics import Semantics
 from .statements import TRUTH, Statements
@@ -134,27 +134,13 @@ def rehearsal(walk: Scopes) -> Iterator[None]:
 class Scopes(Statements):
     """Known tensors by scope; `Walk` lowers the nodes."""
 
-    def __init__(
-        self,
-        model: Model,
-        registry: Rules,
-        facts: FactStore,
-        *,
-        equal: bool = False,
-        semantics: Semantics = "onnxruntime",
-    ) -> None:
-        super().__init__(facts, Scope("", model.opsets), equal=equal)
-        self.model, self.registry = model, registry
-        self.semantics = semantics
-        self.operators = Operators(model, registry, semantics)
+    def __init__(self, model: Model, request: Request, facts: FactStore) -> None:
+        super().__init__(facts, Scope("", model.opsets), request)
+        self.model = model
+        self.operators = Operators(model, request.rules, request.semantics)
         self.standard: Standard | None = None  # result of onnx's own inference, computed at first use
         written = len(model.graph.nodes) + sum(len(f.nodes) for f in model.functions.values())
         self.expandable = MAX_EXPANDED + 20 * written  # nodes of function bodies that may still be lowered
-        self.instead: Mapping[str, tuple[Elem, ...] | OtherShape] = {}  # replacement elements of initializers
-        self.named_inputs: frozenset[str] = frozenset()  # the inputs of the main graph
-        self.outside: dict[
-            str, tuple[str, bool]
-        ] = {}  # small external tensors: the file, and whether it exists
 
     # ------------------------------------------------------------------ tensors
 
@@ -246,7 +232,7 @@ class Scopes(Statements):
 
     def replaced(self, full: str, tensor: Tensor) -> Tensor:
         """Return an initializer with the elements or shape that a trial assumes for it."""
-        given = self.instead.get(full)
+        given = self.request.instead.get(full)
         if given is None or tensor.shape is None:
             return tensor
         if isinstance(given, OtherShape):
@@ -297,7 +283,7 @@ class Scopes(Statements):
             if name not in scope.env:
                 value = Value.stored(stored)
                 if stored.location is not None and stored.numel <= MAX_ELEMENTS:
-                    self.outside[scope.prefix + name] = stored.location, value is not None
+                    self.state.outside[scope.prefix + name] = stored.location, value is not None
                 if name in graph.overridable:
                     known = declared_known(self, declared_inputs[name])
                     fixed = isinstance(known, Tensor) and known.shape is not None and not known.free
@@ -309,7 +295,9 @@ class Scopes(Statements):
                         text += ", at others results may differ"
                         self.note("default", text, None, scope, name)
                 tensor = self.interner.stored(stored.dtype, stored.dims, value)
-                scope.env[name] = self.replaced(scope.prefix + name, tensor) if self.instead else tensor
+                scope.env[name] = (
+                    self.replaced(scope.prefix + name, tensor) if self.request.instead else tensor
+                )
         for name, declared in (*graph.value_info.items(), *graph.outputs):
             known = declared_known(self, declared)
             if scope.repeats and isinstance(known, Tensor):  # a name cannot stand for a size that changes

@@ -106,7 +106,7 @@ def _plan(walk: Scopes, node: Node, name: str, plans: Mapping[str, _Plan | None]
         declared = (OPEN,) * len(known.shape)
     of_inputs = {d for n in node.inputs if (plan := plans.get(n)) is not None for d in plan[1]}
     of_inputs.update(
-        d for n in node.inputs if n in walk.named_inputs for d in _dims(walk.state.tensors.get(n))
+        d for n in node.inputs if n in walk.state.named_inputs for d in _dims(walk.state.tensors.get(n))
     )
     dims = tuple([d if not d.terms or s is OPEN else s for d, s in zip(known.shape, declared, strict=True)])
     if any(d.terms and s is OPEN and d not in of_inputs for d, s in zip(dims, declared, strict=True)):

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 #: what a trial begins without
 _BEGUN = ("log", "clashes", "opens", "notes", "tensors", "producers", "memo", "overwritten", "trials")
+#: what a trial shares with the lowering around it: what is known of the file, and numbers that are not used twice
+SHARED = ("of_inputs", "named_inputs", "reserved", "words", "opaque", "outside", "numbers")
 
 
 @dataclass(eq=False)
@@ -53,6 +55,13 @@ class LoweringState:
         believed: Tensors whose rank is known only from later nodes.
         varying: Tensors whose rank differs between runs.
         others: Values other than tensors, simplified by the facts of a version.
+        of_inputs: Names of input sizes, which never depend on data.
+        named_inputs: Inputs of the main graph.
+        reserved: Names that the file uses anywhere.
+        words: Names that stand for a separate size.
+        opaque: Declared expressions treated as names, and their symbols.
+        outside: Small external tensors: the file, and whether it exists.
+        numbers: Next number of a generated symbol, by kind.
     """
 
     log: list[Entry] = field(default_factory=list)
@@ -85,6 +94,13 @@ class LoweringState:
     believed: set[str] = field(default_factory=set)
     varying: set[str] = field(default_factory=set)
     others: dict[Known, tuple[int, Known]] = field(default_factory=dict)
+    of_inputs: set[str] = field(default_factory=set)
+    named_inputs: set[str] = field(default_factory=set)
+    reserved: set[str] = field(default_factory=set)
+    words: set[str] = field(default_factory=set)
+    opaque: dict[Dim, Dim | None] = field(default_factory=dict)
+    outside: dict[str, tuple[str, bool]] = field(default_factory=dict)
+    numbers: dict[str, int] = field(default_factory=dict)
 
     def fork(self) -> LoweringState:
         """Return a copy of the state for a trial, with no conditions and no tensors of its own yet.
@@ -94,5 +110,6 @@ class LoweringState:
         other = LoweringState(trials=self.trials + 1)
         for one in fields(LoweringState):
             if one.name not in _BEGUN:
-                setattr(other, one.name, getattr(self, one.name).copy())
+                mine = getattr(self, one.name)
+                setattr(other, one.name, mine if one.name in SHARED else mine.copy())
         return other

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from ..expr import ONE, TRUE, Cond, Dim, all_of, any_of, eq, ge, symbol
 from ..model import Node
 from .records import Clash, Entry, FactStore, Note, Place, Scope
+from .request import Request
 from .state import LoweringState
 from .types import Interner, Known, is_settled
 
@@ -26,28 +27,20 @@ TRUTH = "truth of "
 class Statements:
     """Log of one lowering: each condition is recorded and added to the facts."""
 
-    def __init__(self, facts: FactStore, scope: Scope, *, equal: bool = False) -> None:
-        self.facts, self.scope, self.equal = facts, scope, equal
-        self.state = LoweringState()
-        self.granted = True  # may what is only declared be assumed?
-        self.interner = Interner()
-        #: declared expressions treated as names, and their symbols
-        self.opaque: dict[Dim, Dim | None] = {}
-        self._names = dict.fromkeys(PREFIXES, 0)
-        self.of_inputs: set[str] = set()  # names of input sizes, which never depend on data
-        self._reserved: set[str] = set()  # names that the file uses anywhere
-        self.words: frozenset[str] = frozenset()  # names that stand for a separate size
+    def __init__(self, facts: FactStore, scope: Scope, request: Request) -> None:
+        self.facts, self.scope, self.request = facts, scope, request
+        self.state, self.interner = LoweringState(), Interner()
 
     # ------------------------------------------------------------------ names
 
     def reserve(self, names: Iterable[str]) -> None:
         """Reserves names that generated symbols must not have."""
-        self._reserved.update(names)
+        self.state.reserved.update(names)
 
     def take(self, names: Iterable[str]) -> None:
         """Register the names of input dims, which generated symbols must not have."""
-        self.of_inputs.update(names)
-        self.state.taken.update(self.of_inputs)
+        self.state.of_inputs.update(names)
+        self.state.taken.update(self.state.of_inputs)
 
     def is_taken(self, declared: Dim) -> bool:
         """Return True if all names in a declared size are known already."""
@@ -56,9 +49,9 @@ class Statements:
     def fresh(self, what: str, kind: Kind = "size") -> Dim:
         """A new generated symbol: ``_d0``, ``_d1`` ... for sizes, ``_v0`` ... for data, which may be any integer."""
         while True:
-            name = f"{PREFIXES[kind]}{self._names[kind]}"
-            self._names[kind] += 1
-            if name not in self.state.taken and name not in self._reserved:
+            number = self.state.numbers.get(kind, 0)
+            name, self.state.numbers[kind] = f"{PREFIXES[kind]}{number}", number + 1
+            if name not in self.state.taken and name not in self.state.reserved:
                 break
         self.state.reasons[name] = what
         self.facts.introduce(name)
@@ -208,7 +201,7 @@ class Statements:
             self.define(cond, why, node, everywhere=True)
             return
         if inferred.name in self.state.unknown and self.is_taken(declared):
-            if self.granted:
+            if self.request.granted:
                 self.define(cond, why, node, "assumption", everywhere=True)
             return
         if name is not None and name not in self.state.taken:
@@ -231,7 +224,8 @@ class Statements:
         assumption made
         only there, nor in trials, such as the body of a loop without iterations.
         """
-        if not self.equal or self.state.trials or not self.scope.guard.is_true:
+        request, here = self.request, not self.state.trials and self.scope.guard.is_true
+        if request.broadcast != "equal" or not request.granted or not here:
             return False
         self.define(eq(a, b), 'broadcast="equal" assumes equal sizes', node, "assumption")
         return True

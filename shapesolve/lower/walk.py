@@ -18,10 +18,9 @@ from .limits import MAX_DERIVED, MAX_UNKNOWN
 from .op import InvalidNode, MalformedNode, Op
 from .reconcile import reconcile
 from .records import Body, Entry, FactStore, LoweredNode, Open, Scope, Steps
-from .request import Watch
-from .rule import Rule, Rules
+from .request import Request, Watch
+from .rule import Rule
 from .scopes import Scopes, rehearsal
-from .semantics import Semantics
 from .shared_memory import require_shared_memory
 from .types import KINDS, Known, Tensor
 from .values import INT_TYPES, Elem
@@ -48,20 +47,9 @@ class Call:
 class Walk(Scopes):
     """Lowers a model node by node. After `run`: `tensors`, `log`, `clashes`, `opens`, `notes`, `producers`."""
 
-    def __init__(
-        self,
-        model: Model,
-        registry: Rules,
-        facts: FactStore,
-        *,
-        equal: bool = False,
-        semantics: Semantics = "onnxruntime",
-        watch: Watch | None = None,
-    ) -> None:
-        super().__init__(model, registry, facts, equal=equal, semantics=semantics)
-        self.progress = None if watch is None else watch.progress
-        self.observe = None if watch is None else watch.observe
-        self.stop = None if watch is None else watch.stop
+    def __init__(self, model: Model, request: Request, facts: FactStore, watch: Watch | None = None) -> None:
+        super().__init__(model, request, facts)
+        self.progress, self.observe, self.stop = watch or Watch()
         #: True if `stop` ended the lowering
         self.is_stopped = False
         self._depth = 0  # number of consecutive nodes whose integers are computed
@@ -74,7 +62,7 @@ class Walk(Scopes):
         scope = self.scope
         scope.env = self.state.tensors
         scope.env.update(inputs)
-        self.named_inputs = frozenset(inputs)
+        self.state.named_inputs.update(inputs)
         self._lower_body(self.body(self.model.graph, scope))
         if self.is_stopped:
             return
@@ -82,7 +70,9 @@ class Walk(Scopes):
         stale = (
             e.node for e in self.state.log if e.role == "declared" and not e.prefix and e.node is not None
         )
-        if self.semantics == "onnxruntime" and any(not outputs.issuperset(node.outputs) for node in stale):
+        if self.request.semantics == "onnxruntime" and any(
+            not outputs.issuperset(node.outputs) for node in stale
+        ):
             require_shared_memory(self, self.model.graph)
 
     def lower(self, node: Node) -> None:
@@ -202,7 +192,7 @@ class Walk(Scopes):
         if (
             self.state.hints
             or self.state.failed
-            or self.instead
+            or self.request.instead
             or any(name in declared for name in node.outputs)
         ):
             self._bind(node, known, scope)
@@ -243,7 +233,7 @@ class Walk(Scopes):
             unfit = unfit or mistyped(node, inputs, version) or unchosen(node, op, rule)
         if unfit is not None:  # it is refused, but its shapes are still worth knowing
             self.clash(unfit, node, scope, loads=False)
-        if self.outside and rule is not None:
+        if self.state.outside and rule is not None:
             self._look_outside(node, rule, scope)
         call = Call(op, scope, key, self.facts.version, clashes, unfit is None)
         outputs: Any = ()
@@ -269,7 +259,7 @@ class Walk(Scopes):
         """Reports data of the node that is missing, or that onnxruntime does not read when it loads the model."""
         for i in rule.data:
             name = node.inputs[i] if i < len(node.inputs) else ""
-            place = self.outside.get(self.full_name(name, scope.prefix))
+            place = self.state.outside.get(self.full_name(name, scope.prefix))
             if place is None:
                 continue
             location, found = place
@@ -280,7 +270,7 @@ class Walk(Scopes):
                     scope,
                     loads=False,
                 )
-            elif self.semantics == "onnxruntime":
+            elif self.request.semantics == "onnxruntime":
                 what = f"onnxruntime does not load the model: {node.op_type} reads {name} from the file {location}"
                 self.note("outside", what, node, scope)
 
@@ -433,7 +423,7 @@ class Walk(Scopes):
                 if isinstance(known, Tensor) and known.shape is None and prefix + name in self.state.hints:
                     known = self.interner.tensor(known.dtype, self.state.hints[prefix + name], known.value)
                     self.state.believed.add(prefix + name)
-                if self.instead and node.is_constant and isinstance(known, Tensor):
+                if self.request.instead and node.is_constant and isinstance(known, Tensor):
                     known = self.replaced(prefix + name, known)
                 if declared and name in declared:
                     known = reconcile(self, node, scope, name, known, declared[name])

@@ -151,7 +151,7 @@ def joined_sizes(
     op: Op, parts: Seq[tuple[int, Shape]], axis: int | None, why: str, place: Callable[[int, int], Place]
 ) -> list[Dim]:
     """Sizes of joined tensors on the axes other than `axis`; requires that they agree. `place` is where a size stands."""
-    given = op.walk.of_inputs
+    given = op.walk.state.of_inputs
     firm = [(i, s) for i, s in parts if all(d.free <= given for d in s) or not _excuses(op)]
     certain = {i for i, _ in firm}
     solid = [(i, s) for i, s in parts if i not in certain and _has_elements(op, s)]

@@ -24,7 +24,7 @@ def lower_as(
 
     The rule's requirements are expressed in terms of `op` itself.
     """
-    rule = op.walk.registry.lookup("", op_type, version)
+    rule = op.walk.request.rules.lookup("", op_type, version)
     if rule is None:
         return [None] * op.n_out
     orders = orders or {}

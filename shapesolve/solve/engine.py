@@ -229,8 +229,7 @@ class Engine:
             if answer.unsat:
                 return answer
             if answer.sat:
-                model = answer.model or {}
-                return Answer("sat", shrink(model, conds) if cheap else self._small(conds, model, limit))
+                return Answer("sat", shrink(answer.model or {}, conds))
             reason = reason or answer.reason
         for top in () if cheap or is_large else budget.SMALL_DOMAINS:
             answer = _ask(conds, limit, Options(native=False, core=False), top)
@@ -267,17 +266,6 @@ class Engine:
             if held[0] is not held[1]:
                 return False
         return self._regular.same(some, others, name, least)
-
-    def _small(self, conds: tuple[Cond, ...], model: Model, limit: int) -> Model:
-        """A model with smaller numbers than the given one."""
-        small = sum(c.size for c in conds) <= budget.MAX_CHEAP_ASKED
-        if small and max(map(abs, model.values()), default=0) > budget.SMALL_DOMAINS[0]:
-            for top in budget.SMALL_DOMAINS:
-                answer = _ask(conds, min(limit, budget.CHEAP_RLIMIT), _CHEAP_OPTIONS[0], top)
-                if answer.sat and answer.model is not None:
-                    model = answer.model
-                    break
-        return shrink(model, conds)
 
     def _core(self, conds: tuple[Cond, ...]) -> tuple[int, ...] | None:
         kept = self._some_core(conds)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from pages import render_rules
 
 from shapesolve.cli import app
-from shapesolve.cli.pages import render_rules
 
 ROOT = Path(__file__).resolve().parents[2]
 GUIDES = [ROOT / "docs/guides" / name for name in ("simplify.md", "fix.md")]
@@ -41,5 +41,5 @@ def test_commands_print_what_the_guide_shows(
 
 
 def test_the_guide_has_every_rule() -> None:
-    """`python -m shapesolve.cli.pages docs` writes them again."""
+    """`python .ci/pages.py docs` writes them again."""
     assert render_rules(ROOT / "docs") == GUIDES[0].read_text("utf-8")

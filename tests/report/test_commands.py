@@ -199,6 +199,37 @@ def test_the_output_does_not_replace_the_model(words: list[str], tmp_path: Path)
     assert model.read_bytes() == (ROOT / "examples/unet.onnx").read_bytes()
 
 
+@pytest.mark.parametrize(
+    "words",
+    ["check", "annotate", "simplify", "fix height=64 width=64", "profile"],
+)
+def test_an_existing_file_is_overwritten_only_if_asked_for(words: str, tmp_path: Path) -> None:
+    command, *sizes = words.split()
+    args = [command, str(ROOT / "examples/unet.onnx"), *sizes, "-o", str(tmp_path / "out.npz")]
+    (tmp_path / "out.npz").write_bytes(b"kept")
+    done = CliRunner().invoke(app, args)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "out.npz already exists; pass --force to overwrite it" in " ".join(done.stderr.split())
+    assert (tmp_path / "out.npz").read_bytes() == b"kept"
+    done = CliRunner().invoke(app, [*args, "--force"])
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / "out.npz").read_bytes() != b"kept"
+
+
+def test_a_folder_with_files_is_written_into_only_if_asked_for(tmp_path: Path) -> None:
+    args = [
+        "inputs",
+        str(ROOT / "examples/unet.onnx"),
+        "height=64",
+        "width=64",
+        "-o",
+        str(tmp_path / "sample"),
+    ]
+    assert CliRunner().invoke(app, args).exit_code == 0
+    assert "already exists; pass --force" in " ".join(CliRunner().invoke(app, args).stderr.split())
+    assert CliRunner().invoke(app, [*args, "--force"]).exit_code == 0
+
+
 def test_the_output_does_not_replace_a_folder(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["check", str(ROOT / "examples/unet.onnx"), "-o", str(tmp_path)])
     assert (done.exit_code, done.stderr) == (

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from pages import render_findings, render_nav, render_pages
+
 from shapesolve.cli import app
-from shapesolve.cli.pages import render_findings, render_nav, render_pages
 from shapesolve.findings.diagnose import CODES
 from shapesolve.findings.pytorch import printed_example
 
@@ -14,7 +15,7 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
 def test_pages_of_findings_and_the_navigation_are_current() -> None:
-    """`python -m shapesolve.cli.pages docs` writes them again."""
+    """`python .ci/pages.py docs` writes them again."""
     for name, text in render_findings(DOCS).items():
         assert (DOCS / "findings" / name).read_text("utf-8") == text, name
     assert (DOCS / "mkdocs.yml").read_text("utf-8") == render_nav(DOCS)
@@ -39,7 +40,7 @@ def test_an_example_of_a_page_has_its_finding() -> None:
 
 
 def test_pages_of_commands_are_current() -> None:
-    """`python -m shapesolve.cli.pages docs` writes them again: with what their examples print."""
+    """`python .ci/pages.py docs` writes them again: with what their examples print."""
     pages = render_pages(DOCS.parent)
     assert {f.name for f in (DOCS / "cli").glob("*.md")} == set(pages)
     for name, text in pages.items():

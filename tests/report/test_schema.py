@@ -10,10 +10,10 @@ import jsonschema
 import onnx
 import pytest
 from click.testing import CliRunner
+from json_schema import page, schema
 
 import shapesolve as ss
 from shapesolve.cli import app
-from shapesolve.cli.schema import page, schema
 
 ROOT = Path(__file__).resolve().parents[2]
 MODELS = {
@@ -127,6 +127,6 @@ def test_the_schema_refuses_what_is_not_said(tmp_path: Path) -> None:
 
 
 def test_the_page_and_the_file_are_current() -> None:
-    """`python -m shapesolve.cli.pages docs` writes them again."""
+    """`python .ci/pages.py docs` writes them again."""
     assert json.loads((ROOT / "docs/schema.json").read_text("utf-8")) == schema()
     assert (ROOT / "docs/json.md").read_text("utf-8") == page()

@@ -119,6 +119,11 @@ def test_examples_are_near_to_usual_sizes(texts, passes, fails):
             "total >= past + seq, seq == 1 or total == past + seq, seq >= 1",
         ),
         (["max(height//2 - 1, 0) == max(4*(height//8) - 1, 3)", "height >= 8"], "height % 8 <= 1, height >= 8"),
+        (["total == 1 or seq == 1 or total == seq", "seq == broadcast(seq, total)"], "seq == total or total == 1"),
+        (
+            ["a == b or a == 1 or b == 1", "broadcast(a, b) == 5"],
+            "a == 5 or b == 5, a == b or a == 1 or b == 1",
+        ),
         (["seq == (12 if seq == 0 else seq)"], "seq >= 1"),
         (["n == (0 if n == 0 else 12)"], "n == 12 or n == 0"),
         (["batch >= 1 or n//2 != 0"], "batch >= 1 or n >= 2"),

@@ -17,13 +17,13 @@ from torch_needed import need
 need("torch", "onnxscript")
 
 import torch
+from json_schema import schema
 from torch import nn
 from torch.export import Dim
 from torch_correct import ViewFromShape
 from torch_mistakes import HardCodedBatch, HardCodedLength, ShortPositionTable, SqueezeBatch, bench
 
 from shapesolve import analyze
-from shapesolve.cli.schema import schema
 from shapesolve.testing import assert_exports
 from shapesolve.torch import check
 from shapesolve.torch.exporting import quiet

@@ -222,8 +222,8 @@ def _gather_nd(freeing: Freeing, node: Node) -> Node:
 
 def _is_row_by_row(freeing: Freeing, name: str, rows: Dim) -> bool:
     """True if the batch rows of a tensor are consecutive along its first axis."""
-    origin = freeing.provenance.of(name)
-    return origin.layout is not None and origin.layout[:1] == ((rows,),) and not origin.mixed
+    tracked = freeing.provenance.of(name)
+    return tracked.layout is not None and tracked.layout[:1] == ((rows,),) and not tracked.mixed
 
 
 def _after_row_number(freeing: Freeing, name: str) -> str | None:
@@ -244,8 +244,8 @@ def _was_one_row(freeing: Freeing, dim: Dim) -> bool:
 
 def _follows(freeing: Freeing, name: str) -> bool:
     """True if a tensor depends on the batch."""
-    origin = freeing.provenance.of(name)
-    return any(origin.depends(symbol) for symbol in freeing.rows)
+    tracked = freeing.provenance.of(name)
+    return any(tracked.depends(symbol) for symbol in freeing.rows)
 
 
 def _together(freeing: Freeing, node: Node, picked: str, dims: Seq[Dim]) -> Node:

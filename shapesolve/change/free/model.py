@@ -179,7 +179,7 @@ def _inside(freeing: Freeing, graph: Graph) -> Freeing:
     inner = Freeing(replace(freeing.model, graph=alone), freeing.request, freeing.choices)
     inner.draft.taken |= freeing.draft.taken
     inner.draft.node_names |= freeing.draft.node_names
-    inner.provenance.origins.update({name: freeing.provenance.of(name) for name in taken})
+    inner.provenance.rows.update({name: freeing.provenance.of(name) for name in taken})
     return inner
 
 

@@ -21,7 +21,7 @@ from ...lower.reads import INDICES
 from ...lower.types import Known, Tensor
 from ...lower.values import Value
 from ...lower.work import Outputs
-from .provenance import Mixing, Origin
+from .provenance import Mixing, Rows
 
 #: the number of an entry's row
 _ROW = symbol("row", made=True)
@@ -52,11 +52,11 @@ def through_lists(
     made: Outputs,
     links: Links | str,
     lists: Lists,
-    given: Seq[Origin | None],
-    found: Seq[Origin],
+    given: Seq[Rows | None],
+    found: Seq[Rows],
     symbols: Seq[str],
-) -> list[Origin]:
-    """`found`, with the origins of outputs updated that are row-ordered lists."""
+) -> list[Rows]:
+    """`found`, with the rows of outputs updated that are row-ordered lists."""
     results, node = list(found), op.node
     for name in symbols:
         if not lists and all(result.mixed.get(name) is None for result in results):
@@ -73,18 +73,18 @@ def through_lists(
                 what = f"uses the list of elements found in all items of {name}"
                 mixing = Mixing(node.label, node.op_type, what)
             if mixing is not None:
-                results[i] = Origin(result.layout, {**result.mixed, name: mixing})
+                results[i] = Rows(result.layout, {**result.mixed, name: mixing})
     return results
 
 
-def _rows_outside(origin: Origin, name: str) -> Dim | None:
+def _rows_outside(rows: Rows, name: str) -> Dim | None:
     """Return the number of elements per item on the first axis if the batch is its outermost factor, or None."""
-    if name in origin.mixed or not origin.layout or origin.rows(name) != (0, 0):
+    if name in rows.mixed or not rows.layout or rows.place(name) != (0, 0):
         return None
-    return product(origin.layout[0][1:]) if origin.layout[0][0].name == name else None
+    return product(rows.layout[0][1:]) if rows.layout[0][0].name == name else None
 
 
-def _listed(op: Op, lists: Lists, what: Links | str, data: Origin, name: str) -> Mapping[int, Listing]:
+def _listed(op: Op, lists: Lists, what: Links | str, data: Rows, name: str) -> Mapping[int, Listing]:
     """The list that an operator creates from a tensor (NonZero and the like), by output."""
     inner, shape = _rows_outside(data, name), op.shape(0)
     if inner is None or shape is None:
@@ -100,7 +100,7 @@ def _listed(op: Op, lists: Lists, what: Links | str, data: Origin, name: str) ->
 
 
 def _carried(
-    op: Op, made: Outputs, links: Links, known: Mapping[int, Listing], given: Seq[Origin | None], name: str
+    op: Op, made: Outputs, links: Links, known: Mapping[int, Listing], given: Seq[Rows | None], name: str
 ) -> Mapping[int, Listing]:
     """Lists among the outputs of an operator that works entry by entry."""
     (first, one), *_ = known.items()
@@ -181,7 +181,7 @@ def _picked(
     op: Op,
     links: Links,
     known: Mapping[int, Listing],
-    given: Seq[Origin | None],
+    given: Seq[Rows | None],
     axes: Mapping[int, int],
     name: str,
 ) -> Mapping[int, Listing]:

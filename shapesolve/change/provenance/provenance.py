@@ -43,13 +43,13 @@ class Mixing:
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
-    """Provenance of a tensor: its axes as factors, and symbols whose rows are mixed in it. None: rank unknown."""
+class Rows:
+    """Batch rows of a tensor: its axes as factors, and symbols whose rows are mixed in it. None: rank unknown."""
 
     layout: Layout | None
     mixed: Mapping[str, Mixing]
 
-    def rows(self, symbol: str) -> tuple[int, int] | None:
+    def place(self, symbol: str) -> tuple[int, int] | None:
         """Position of a symbol's batch rows in a tensor: axis, and factor of that axis. None if it has none."""
         for axis, factors in enumerate(self.layout or ()):
             for k, factor in enumerate(factors):
@@ -59,7 +59,7 @@ class Origin:
 
     def depends(self, symbol: str) -> bool:
         """True if the tensor can depend on the rows of a symbol or on their number."""
-        return symbol in self.mixed or self.rows(symbol) is not None
+        return symbol in self.mixed or self.place(symbol) is not None
 
 
 def layout_of(shape: Seq[Dim] | None) -> Layout | None:
@@ -84,17 +84,17 @@ def flow(
     node: Node,
     made: Outputs,
     links: Links | str,
-    given: Seq[Origin | None],
+    given: Seq[Rows | None],
     known: Seq[bool],
     symbols: Seq[str],
-) -> list[Origin]:
-    """Return the origins of a node's outputs, given the origins of its inputs.
+) -> list[Rows]:
+    """Return the rows of a node's outputs, given the rows of its inputs.
 
     Args:
         node: The node.
         made: Sizes of its outputs.
         links: The operator's declaration, or a description of how it mixes batch items.
-        given: Origins of the inputs; None for an omitted input.
+        given: Rows of the inputs; None for an omitted input.
         known: For each input, whether its elements are known exactly, as expressions of the sizes.
         symbols: The symbols whose items are tracked.
     """
@@ -124,11 +124,11 @@ def _mixing(node: Node, what: str) -> Mixing:
     return Mixing(node.label, node.op_type, what)
 
 
-def _table(links: Links, given: Seq[Origin | None], symbols: Seq[str]) -> _Table:
+def _table(links: Links, given: Seq[Rows | None], symbols: Seq[str]) -> _Table:
     found: dict[Label, list[Factors]] = {}
-    for labels, origin in zip(links.inputs, given, strict=False):
-        if labels is not None and origin is not None and origin.layout is not None:
-            for name, factors in zip(labels, origin.layout, strict=True):
+    for labels, rows in zip(links.inputs, given, strict=False):
+        if labels is not None and rows is not None and rows.layout is not None:
+            for name, factors in zip(labels, rows.layout, strict=True):
                 found.setdefault(name, []).append(factors)
     return {name: _factors(at, links.broadcasts, symbols) for name, at in found.items()}
 
@@ -145,10 +145,10 @@ def _factors(at: list[Factors], broadcasts: bool, symbols: Seq[str]) -> tuple[Fa
     return best, ""
 
 
-def _inherited(symbol: str, links: Links, given: Seq[Origin | None], known: Seq[bool]) -> Mixing | None:
-    for labels, origin, sure in zip(links.inputs, given, known, strict=False):
-        if origin is not None and symbol in origin.mixed and not (labels is None and sure):
-            return origin.mixed[symbol]
+def _inherited(symbol: str, links: Links, given: Seq[Rows | None], known: Seq[bool]) -> Mixing | None:
+    for labels, rows, sure in zip(links.inputs, given, known, strict=False):
+        if rows is not None and symbol in rows.mixed and not (labels is None and sure):
+            return rows.mixed[symbol]
     return None
 
 
@@ -160,7 +160,7 @@ def _output(
     troubles: Mapping[str, Mixing],
     places: Mapping[str, Label],
     symbols: Seq[str],
-) -> Origin:
+) -> Rows:
     mixed = dict(troubles)
     carried = {item for axis in items or () for item in axis}
     layout = layout_of(made)
@@ -178,9 +178,9 @@ def _output(
     if layout is not None and len(axes) == len(layout):
         layout = tuple(axes)
     for symbol in places:
-        if Origin(layout, {}).rows(symbol) is None:
+        if Rows(layout, {}).place(symbol) is None:
             mixed.setdefault(symbol, _mixing(node, f"hides which axis holds the rows of {symbol}"))
-    return Origin(layout, mixed)
+    return Rows(layout, mixed)
 
 
 def _label(item: Label | Along) -> Label:
@@ -192,36 +192,34 @@ def _parts(item: Label | Uniform | Along, table: _Table) -> Factors:
 
 
 def _unfollowed(
-    node: Node, made: Seq[Dim] | None, what: str, given: Seq[Origin | None], symbols: Seq[str]
-) -> Origin:
-    """Origin of an output of an operator without declaration: it mixes all rows that any input has."""
+    node: Node, made: Seq[Dim] | None, what: str, given: Seq[Rows | None], symbols: Seq[str]
+) -> Rows:
+    """Rows of an output of an operator without declaration: it mixes all rows that any input has."""
     mixed: dict[str, Mixing] = {}
     what = what or "may mix items of {symbol}"
     for symbol in symbols:
-        for origin in given:
-            if origin is not None and origin.depends(symbol):
-                mixed.setdefault(
-                    symbol, origin.mixed.get(symbol) or _mixing(node, what.format(symbol=symbol))
-                )
+        for rows in given:
+            if rows is not None and rows.depends(symbol):
+                mixed.setdefault(symbol, rows.mixed.get(symbol) or _mixing(node, what.format(symbol=symbol)))
         if any(symbol in d.free for d in made or ()):
             mixed.setdefault(symbol, _mixing(node, f"makes a tensor whose size depends on {symbol}"))
-    return Origin(layout_of(made), mixed)
+    return Rows(layout_of(made), mixed)
 
 
 # ---------------------------------------------------------------------- reshaping
 
 
-def _regrouped(node: Node, made: Seq[Dim] | None, origin: Origin, symbols: Seq[str]) -> Origin:
-    mixed = dict(origin.mixed)
-    found = None if made is None or origin.layout is None else regrouped(origin.layout, made)
+def _regrouped(node: Node, made: Seq[Dim] | None, rows: Rows, symbols: Seq[str]) -> Rows:
+    mixed = dict(rows.mixed)
+    found = None if made is None or rows.layout is None else regrouped(rows.layout, made)
     for symbol in symbols:
-        if symbol in mixed or origin.rows(symbol) is None:
+        if symbol in mixed or rows.place(symbol) is None:
             continue
         if found is None:
             mixed[symbol] = _mixing(node, f"regroups the elements across the rows of {symbol}")
         elif any(_is_torn(symbol, factor) for factors in found for factor in factors):
             mixed[symbol] = _mixing(node, f"puts rows of {symbol} into groups")
-    return Origin(layout_of(made) if found is None else found, mixed)
+    return Rows(layout_of(made) if found is None else found, mixed)
 
 
 def _is_torn(symbol: str, factor: Dim) -> bool:

@@ -8,14 +8,14 @@ from typing import Any
 from ...expr import Cond, Dim, all_of, any_of, eq
 from ...expr.cond import has_value
 from ...expr.plain import factors_paired, is_plain, kind_of
-from ..cone_of_influence import by_symbol, nearby
+from ..cone_of_influence import broadcast_pairs, by_symbol, legal_broadcasts, nearby
 from ..engine import Engine
 from ..facts import budget
 from ..facts.facts import Facts
 from ..facts.residual import intervals
 from ..known import Known, ground, is_size
 from ..simplify.cost import cost
-from ..simplify.forms import by_choices, by_factors, is_worked_on
+from ..simplify.forms import by_choices, by_factors, by_members, is_worked_on
 from ..simplify.ranges import separated
 from ..simplify.simplifier import Simplifier
 from .contract import text_of
@@ -95,6 +95,10 @@ class Conjunction:
                 self._replace([cond], _terms_of(found))
                 self.done.add(found)
                 changed = True
+        for cond in [c for c in self.conds if broadcast_pairs([c])]:
+            found = by_members(cond)
+            if not broadcast_pairs([found]) and all(map(self.held.follows, legal_broadcasts([cond]))):
+                self._replace([cond], [found])
         if changed:
             self._drop_impossible_alternatives()
             self.separate()

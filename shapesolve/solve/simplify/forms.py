@@ -18,10 +18,11 @@ from ...expr import (
     of_atom,
     rebuild,
 )
-from ...expr.canonical import common_factor, without
+from ...expr.canonical import common_factor, never_one, without
 from ...expr.plain import is_plain
 from ...expr.traverse import atoms_of
 from ..facts import budget
+from ..groups import pair_of
 from .cost import cost, is_small
 
 
@@ -73,6 +74,29 @@ def by_choices(cond: Cond) -> Cond:
     if atom in atoms_of(first, second):
         return cond
     return all_of((any_of((~test, first)), any_of((test, second))))
+
+
+def by_members(cond: Cond) -> Cond:
+    """Equations of a broadcast as equations of its members: `a == 1 or a == b` for `broadcast(a, b) == b`.
+
+    Both hold at the same sizes wherever the members broadcast. That a broadcast fits another size stays: `groups` says it.
+    """
+    if pair_of(cond) is not None:
+        return cond
+    if cond.kind in ("and", "or"):
+        return (all_of if cond.kind == "and" else any_of)(map(by_members, cond.args))
+    for mono, sign in cond.args[0].terms if cond.kind == "==" else ():
+        if len(mono) != 1 or mono[0].kind != "broadcast" or abs(sign) != 1:
+            continue
+        dims, size = mono[0].args, of_atom(mono[0]) - cond.args[0].scale(sign)
+        if size in dims:
+            return all_of(any_of((eq(d, 1), eq(d, size))) for d in dims if d is not size)
+        some = any_of(eq(d, size) for d in dims)
+        if never_one(size):
+            return some
+        if len(dims) == 2:
+            return all_of((*(any_of((eq(d, 1), eq(d, size))) for d in dims), some))
+    return cond
 
 
 def by_factors(cond: Cond) -> Cond:

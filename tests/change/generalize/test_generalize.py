@@ -308,7 +308,7 @@ def test_the_command_writes_and_checks(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     assert "(at seq = 7; seq = 16; seq = 12)" in " ".join(done.stdout.split())
     agrees(onnx.load(tmp_path / "out.onnx"), make, [7, 30])
-    told = json.loads(CliRunner().invoke(app, [*words, "--json", "--no-verify"]).stdout)
+    told = json.loads(CliRunner().invoke(app, [*words, "--json", "--no-verify", "--force"]).stdout)
     assert (told["command"], told["runs"]) == ("generalize", [])
 
 

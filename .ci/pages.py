@@ -1,4 +1,4 @@
-"""Generator of the command documentation: ``python -m shapesolve.cli.pages docs``.
+"""Writes the generated pages of the documentation: ``python .ci/pages.py docs``.
 
 Examples are run in the checkout, and their output becomes part of the page.
 """
@@ -16,13 +16,13 @@ from contextlib import chdir
 from pathlib import Path
 
 from click.testing import CliRunner
+from json_schema import page, schema
 
-from ..change.simplify.rules import BEYOND_NODES, RULES
-from ..findings.diagnose import CODES
-from ..report.rule import rule_page
-from .app import app
-from .parameters import Command
-from .schema import page, schema
+from shapesolve.change.simplify.rules import BEYOND_NODES, RULES
+from shapesolve.cli.app import app
+from shapesolve.cli.parameters import Command
+from shapesolve.findings.diagnose import CODES
+from shapesolve.report.rule import rule_page
 
 #: durations in the output, which differ between machines
 _TIME = re.compile(r"(?<=  )( *)\d+\.\d\d(?=  )")
