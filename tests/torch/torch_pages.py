@@ -1,7 +1,7 @@
 """An example for the page of each finding about a module.
 
 ``python tests/torch/torch_pages.py`` checks them, and writes what is printed to ``shapesolve/findings/pytorch.md``.
-``python -m shapesolve.cli.pages docs`` makes the pages of it.
+``python .ci/pages.py docs`` makes the pages of it.
 """
 
 from __future__ import annotations
