@@ -73,7 +73,7 @@ def _stated(free: Solved, bound: Solved) -> Iterator[tuple[Cond, str]]:
 
 
 def conflict_of(outside: Outside) -> Conflict:
-    """Return the conflict in words, with the first failing node and the nearest sizes that run."""
+    """Return the conflict as a finding words it, with the first failing node and the nearest sizes that run."""
     terms, stated, present, free, bound = outside
     engine, needs = free.prover.engine, [*(t.cond for t in terms), *present]
     guilty = list(stated)

@@ -45,7 +45,7 @@ class Solved:
     """Solver results of one lowered model, each computed at first use: contract, conflicts, and others.
 
     Attributes:
-        rejected: Makes the conflict of the user's sizes or assumptions with the contract; if any, nothing is accepted.
+        rejected: Makes the conflict of the request with the contract: its sizes or assumptions leave nothing accepted.
         effort: Counter of solver work, shared by analyses with one budget.
         trial: True for a candidate model, whose contract is neither shortened nor attributed.
     """

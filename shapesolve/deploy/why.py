@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Why:
-    """Whether a model runs at given sizes, and why not. Its truth value is `runs`.
+    """Answer to whether a model runs at given sizes, and why not. Its truth value is `runs`.
 
     Attributes:
         runs: Whether the model runs.
-        sizes: All sizes if it runs, those that were not given included; else None.
+        sizes: All sizes if the model runs, with values for sizes that were not given; otherwise None.
         near: The nearest accepted sizes `below` and `above`; empty if it runs.
         findings: What fails, the first node first.
         data: Conditions on data that must hold too at these sizes.

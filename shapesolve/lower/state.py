@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from .types import Known
 
 
-#: what a trial begins without
+#: Fields that are empty when a trial begins.
 _BEGUN = ("log", "clashes", "opens", "notes", "tensors", "producers", "memo", "overwritten", "trials")
-#: what a trial shares with the lowering around it: what is known of the file, and numbers that are not used twice
+#: Fields that a trial shares with the lowering around it: facts about the file, and numbers that must not repeat.
 SHARED = ("of_inputs", "named_inputs", "reserved", "words", "opaque", "outside", "numbers")
 
 
@@ -50,7 +50,7 @@ class LoweringState:
         possible_ranks: Possible ranks of tensors whose rank depends on sizes.
         chosen: Names of data-dependent choices.
         named: Names of expressions too large to carry, by guard.
-        trips: Number of a loop's iterations, by its node's full name.
+        trips: Number of iterations of a loop, by the full name of its node.
         undeclared: Symbols of inputs declared without a rank.
         believed: Tensors whose rank is known only from later nodes.
         varying: Tensors whose rank differs between runs.
@@ -103,7 +103,7 @@ class LoweringState:
     numbers: dict[str, int] = field(default_factory=dict)
 
     def fork(self) -> LoweringState:
-        """Return a copy of the state for a trial, with no conditions and no tensors of its own yet.
+        """Return a copy of the state for a trial, without conditions and tensors.
 
         Names and known facts about them are copied.
         """

@@ -56,7 +56,7 @@ class Provenance:
         self.uniform: set[Dim] = set() if around is None else {*around.uniform}
 
     def of(self, name: str) -> Rows:
-        """The rows of a tensor; those of a graph input or an initializer are its own axes."""
+        """Return the rows of a tensor; the rows of a graph input or an initializer are its axes."""
         found = self.rows.get(name)
         if found is None and self.around is not None and name not in self.own:
             return self.around.of(name)
@@ -158,7 +158,7 @@ class Provenance:
     def _either(self, broken: Collection[str], whole: Rows, *sides: Rows) -> Rows:
         """Return the common rows of alternative tensors.
 
-        For `broken` symbols, and for symbols whose items are on different axes, the rows are those of `whole`.
+        For `broken` symbols, and for symbols whose items are on different axes, the rows of `whole` are returned.
         """
         every = [whole, *sides]
         layout = max(every, key=lambda o: sum(o.place(s) is not None for s in self.symbols)).layout
