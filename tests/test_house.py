@@ -167,7 +167,7 @@ ENGINES = [
     "causes/conflict",
     "constraints/audit",
     "constraints/cores",
-    "torch/outcome",
+    "torch/verdicts",
 ]
 
 
