@@ -38,20 +38,14 @@ class Cores:
         return self._first(None, (), places, alone)
 
     def of_term(self, term: Term) -> ConstraintSystem:
-        """A minimal set of constraints from which a term of the contract follows."""
+        """A minimal set of constraints from which a term of the contract follows.
+
+        If the proof exceeds the budget, all requirements of its nodes are returned.
+        """
         analysed = self.content.walk.analysed
         rows = [analysed.walk.state.log[n] for n in term.numbers]
         places = frozenset((id(row.node), row.prefix, row.why) for row in rows)
-        return self.of_condition(term.cond, term.given, places)
-
-    def of_condition(
-        self, goal: Cond, assumed: Iterable[Cond], places: Collection[Place]
-    ) -> ConstraintSystem:
-        """Return a minimal set of constraints that imply `goal` under these assumptions.
-
-        If the proof exceeds the budget, all requirements at `places` are returned.
-        """
-        return self._first(goal, tuple(assumed), places, False)
+        return self._first(term.cond, term.given, places, False)
 
     def _first(
         self, goal: Cond | None, assumed: tuple[Cond, ...], places: Collection[Place], alone: bool

@@ -68,7 +68,8 @@ def annotated(analysis: Analysis, policy: Policy = "refine", *, contract: bool =
     if newly_rejected(
         analysis.model, copy
     ):  # for example, because a branch that is never taken has contradictory shapes
-        writer, copy = _written(analysis, policy, _captured(analysis.model.graph))
+        captured = frozenset(name for node in analysis.model.graph.nodes for name in node.captures)
+        writer, copy = _written(analysis, policy, captured)
     if newly_rejected(analysis.model, copy):
         writer, copy = _Writer(analysis, policy), onnx.ModelProto()
         copy.CopyFrom(analysis.model.proto)
@@ -87,11 +88,6 @@ def _written(analysis: Analysis, policy: Policy, hidden: Set[str]) -> tuple[_Wri
     writer.write_inputs(copy.graph)
     writer.write(copy.graph, analysis.model.graph, "", outputs=True)
     return writer, copy
-
-
-def _captured(graph: Graph) -> frozenset[str]:
-    """Return the outer tensors that subgraphs read."""
-    return frozenset(name for node in graph.nodes for name in node.captures)
 
 
 def update_shapes(analysis: Analysis, model: onnx.ModelProto) -> None:
