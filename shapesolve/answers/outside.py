@@ -19,7 +19,7 @@ from ..causes.wording import is_short, operand_rows
 from ..expr import Cond, eq, ge, parse_cond
 from ..expr.sizes import sizes_text
 from ..solve.known import Known
-from .example import closest, sizes_help
+from .example import near, sizes_help
 from .rejected import sentence_of
 
 if TYPE_CHECKING:
@@ -87,11 +87,11 @@ def conflict_of(outside: Outside) -> Conflict:
     rows = [free.lowered.log[number] for t in terms for number in t.numbers]
     given = {n: size for n, size in bound.request.bind.items() if n in free.symbols}
     finder = free.finder()
-    near = closest(free.nearest(given, bound.request.assume), given)
+    proposed = near(free, given, bound.request.assume)
     usual = (t for t in free.contract.usual if all(c.evaluate(given) is not False for c in t.scope))
     known = Known(stated, engine)
     broken = [t for t in usual if known.refuted(t.cond)]
-    finding = _first_failure(free, bound, broken, next(iter(near), None)) or _of_rows(
+    finding = _first_failure(free, bound, broken, next(iter(proposed), None)) or _of_rows(
         rows, [stated[c] for c in guilty], terms, free, bound
     )
     nodes = tuple(dict.fromkeys([*filter(None, [finding.node]), *(n for t in terms for n in t.nodes)]))
@@ -104,7 +104,7 @@ def conflict_of(outside: Outside) -> Conflict:
         nodes=nodes,
         operands=finding.operands,
         notes=finding.notes,
-        help=sizes_help(near, given, [t.cond for t in free.contract.usual], finder),
+        help=sizes_help(proposed, given, [t.cond for t in free.contract.usual], finder),
         dims=tuple(given),
     )
     places = frozenset((id(row.node), row.prefix, row.why) for row in rows)
