@@ -64,7 +64,6 @@ class Cores:
         return self.system.numbered(() if goal is None else tiers[0])
 
     def _core(self, fixed: list[Cond], rows: dict[int, Cond]) -> list[int] | None:
-        """A minimal part of `rows` that contradicts `fixed`."""
         found = self.engine.core([*fixed, *rows.values()])
         if found is None:
             return None
@@ -113,7 +112,6 @@ class Cores:
         return found
 
     def _with_definitions(self, numbers: Iterable[int]) -> list[int]:
-        """These rows and the definitions of the sizes that they mention."""
         found = dict.fromkeys(numbers)
         todo = [name for n in found for name in sorted(self.reading(n).free)]
         while todo:

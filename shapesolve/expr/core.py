@@ -137,7 +137,6 @@ class Dim(Polynomial):
 
     @staticmethod
     def _made_of(value: IntoDim | str) -> Dim:
-        """Converts a number, text or dim to a dim."""
         return as_dim(value)
 
     def __copy__(self) -> Dim:

@@ -80,7 +80,6 @@ def smtlib_text(stated: Iterable[tuple[str, str, Cond]], *, impossible: bool = F
 
 
 def _one_line(text: str) -> str:
-    """The text as a comment: one line, ASCII."""
     return "".join(c if " " <= c <= "~" else c.encode("unicode_escape").decode("ascii") for c in text)
 
 

@@ -293,7 +293,6 @@ class Prover:
         return Refuted(counterexample=full, sides=compared_at(compared_sides(cond, sides), full), shown=shown)
 
     def _extended(self, cond: Cond, model: Mapping[str, int]) -> Mapping[str, int]:
-        """`model` with sizes for further symbols of `cond`."""
         names = set().union(*(self.facts.dim(d).free for d in symbols_in(cond).values())) - model.keys()
         if not names:
             return model

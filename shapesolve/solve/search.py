@@ -95,8 +95,6 @@ class Search:
 
 
 def _with_fallback(size: Size, dim: Dim) -> Callable[[Model], int | None]:
-    """`size`, or the value of `dim` where that raises an error."""
-
     def value(sizes: Model) -> int | None:
         try:
             return size(sizes)

@@ -398,7 +398,6 @@ class SizeFinder:
         return None
 
     def _about(self, names: Iterable[str], cond: Cond) -> list[Cond]:
-        """The conditions on these symbols, except `cond`."""
         found = dict.fromkeys(c for name in sorted(names) for c in self.links.get(name, ()))
         return [c for c in found if c is not cond]
 

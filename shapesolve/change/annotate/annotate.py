@@ -128,7 +128,6 @@ def _folded(line: str) -> str:
 
 
 def _unfolded(line: str) -> str:
-    """Reverse `_folded`."""
     if not line.endswith(_FOLDED):
         return line
     return re.sub(r"\\(.)", lambda m: "\n" if m[1] == "n" else m[1], line.removesuffix(_FOLDED))
@@ -174,7 +173,6 @@ class Merger:
         ]
 
     def _is_better(self, new: Dim, old: int | str | None, *, keep_name: bool) -> bool:
-        """Return True if the inferred dim replaces the declared one."""
         if isinstance(old, str) and keep_name:
             return False
         return old is None or self.policy == "override" or (not new.terms and old != new.const)

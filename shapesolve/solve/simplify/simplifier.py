@@ -104,7 +104,6 @@ class Simplifier:
         return self._equal(part, fits(part, symbols_in(part)[name], self.domain))
 
     def _constant(self, d: Dim) -> Dim:
-        """Return the number that `d` equals at all sizes of the domain, otherwise `d`."""
         points = None if is_polynomial(d) else self.domain.points(d)
         if points is None:
             return d
@@ -117,7 +116,6 @@ class Simplifier:
         return self._equal(d, (constant(int(values.flat[0])),))
 
     def _equal(self, d: Dim, candidates: Iterable[Dim]) -> Dim:
-        """The cheapest candidate that is proved equal to `d`."""
         return cheapest(d, candidates, lambda c: self.domain.follows(eq(d, c)))
 
     # ------------------------------------------------------------------ one condition
@@ -143,7 +141,6 @@ class Simplifier:
         return all(map(self.domain.follows, defined_where(cond)))
 
     def _shorter(self, cond: Cond) -> Cond:
-        """A cheaper form from the first source of candidates that has one."""
         proved = ((self.cond(cond),), self._stripped(cond), self._by_ranges(cond))
         for candidates in proved:
             form = cheapest(cond, candidates, self._has_value)
