@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 from ..causes.finding import Kind
+
+
+def printed_example(code: str) -> str:
+    """Return what a check printed for the example of a kind, or an empty text; tests/torch/torch_pages.py has the modules."""
+    parts = re.split(r"^## (\w+)\n", Path(__file__).with_suffix(".md").read_text("utf-8"), flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2])).get(code, "").strip()
 
 
 class Fixed(Kind):

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import cache
 
 from ..findings.diagnose import CODES
+from ..findings.pytorch import printed_example
 from ..lines import Line, line
 
 
@@ -24,7 +25,8 @@ def rule_page(code: str, *, example: bool = True) -> str:
     kind = CODES[code]
     summary, rest = kind.page()
     meaning, heading, to_do = rest.partition("## What to do")
-    shown = f"## Example\n\n```text\n{_printed(code)}```\n\n" if example and kind.example is not None else ""
+    printed = _printed(code) if example else ""
+    shown = f"## Example\n\n```text\n{printed}\n```\n\n" if printed else ""
     head = f"# {code}: {summary}\n\nSeverity: {kind.severity}\n\n## What it means\n\n"
     return f"{head}{meaning}{shown}{heading}{to_do}\n"
 
@@ -35,6 +37,7 @@ def _printed(code: str) -> str:
     from .text import findings_text
 
     example = CODES[code].example
-    assert example is not None
+    if example is None:
+        return printed_example(code)
     found = analyze(example.model(), assume=example.assume).findings
-    return findings_text([f for f in found if f.code == code]) + "\n"
+    return findings_text([f for f in found if f.code == code])

@@ -16,7 +16,6 @@ from torch.export import Dim as TorchDim
 
 from ..analysis import DEFAULT_RLIMIT, BroadcastMode
 from ..expr import Cond, parse_cond
-from ..expr.sizes import sizes_text
 from ..report.gate import SEVERITIES
 from .correction import Correction, advise
 from .declared import (
@@ -29,12 +28,11 @@ from .declared import (
     resolved,
     spec_text,
 )
-from .exporting import FunctionModule, as_module, exported
-from .findings import Judge, find_failing, runs_text, untold, unwritable
-from .outcome import FREE, UNKNOWN, Restriction, outcomes
-from .places import SourceFinding, first_line, own_words
-from .report import Report
-from .running import ModuleRuns, Ran
+from .exporting import Exported, FunctionModule, as_module, exported
+from .findings import Wording, found_declaration, nothing_dynamic, to_paste
+from .places import SourceFinding, own_words
+from .report import Report, outcomes
+from .running import ModuleRuns
 from .traced import lost_axes
 from .verdicts import Settings, judge
 
@@ -120,17 +118,8 @@ def _undeclared(call: ExportCall, settings: Settings) -> Report:
     if report.model is None or not report.declaration.keys:
         return report
     found = _inferred(call, settings) if settings.confirm else report
-    text = "`infer=True` finds out what can be declared"
-    if found.corrected:
-        text = f"declare what is to change ({_tried(found)}):\n{found.corrected}"
-    title = "no size is declared dynamic: the file accepts only the example's sizes"
-    finding = SourceFinding("SS612", title, help=text)
-    return replace(
-        report,
-        findings=ranked([*report.findings, finding]),
-        corrected=found.corrected,
-        tried=found.tried,
-    )
+    findings = ranked([*report.findings, nothing_dynamic(found.corrected, found.tried)])
+    return replace(report, findings=findings, corrected=found.corrected, tried=found.tried)
 
 
 def _inferred(call: ExportCall, settings: Settings) -> Report:
@@ -145,13 +134,7 @@ def _inferred(call: ExportCall, settings: Settings) -> Report:
     report = _of_module(replace(call, spec=spec), replace(settings, infer=True))
     if not report.corrected:
         return report
-    text = f"declare ({_tried(report)}):\n{report.corrected}"
-    finding = SourceFinding("SS613", "a declaration that fits the example", help=text)
-    return replace(report, findings=(finding,), inferred=True)
-
-
-def _tried(report: Report) -> str:
-    return "tried" if report.tried else "not tried"
+    return replace(report, findings=(found_declaration(report.corrected, report.tried),), inferred=True)
 
 
 # ---------------------------------------------------------------------- modules
@@ -171,8 +154,7 @@ def _of_module(call: ExportCall, settings: Settings) -> Report:
             continue
         tried = settings.confirm and (found.tried or found.ok)
         text = found.corrected or (spec_text(other.spec) if other.spec is not call.spec else "")
-        help = f"{way} ({'tried' if tried else 'not tried'}){':' if text else ''}\n{text}".rstrip()
-        findings = ranked([replace(mine, title=title, help=help), *found.findings])
+        findings = ranked([replace(mine, title=title, help=to_paste(way, text, tried)), *found.findings])
         return replace(report, findings=findings, corrected=text, tried=tried)
     return report
 
@@ -196,70 +178,41 @@ def _ways_out(
 
 
 def _checked(call: ExportCall, settings: Settings) -> Report:
-    name = call.module.name if isinstance(call.module, FunctionModule) else type(call.module).__qualname__
-    found = exported(call, settings.opset)
-    try:
-        declaration = read_declaration(call)
-    except Exception:
-        if found.failed is None:  # a bug in this package, not in the call
-            raise
-        declaration = Declaration()
-    known_names = declaration.roots.keys()
-    stated = [parse_cond(c) if isinstance(c, str) else c for c in settings.assume]
-    declaration = replace(declaration, assumed=tuple(c for c in stated if c.free <= known_names))
-    if found.proto is not None and not lost_axes(found, declaration):
-        found = replace(found, refusal=None)  # the exporter took the sizes as declared
-    runs = ModuleRuns(call, declaration)
-    usable = runs if settings.confirm and declaration.axes and runs.usable else None
-    judged = judge(declaration, found, usable, settings)
-    failing, refusal = find_failing(judged), found.refusal
-    first: list[SourceFinding] = []
-    if found.failed is not None and found.unwritten:
-        first = [unwritable(found.failed, runs_text(judged, failing))]
-    elif refusal is not None and found.env is None:
-        first = [_refused(refusal, runs.at({}), runs_text(judged, failing))]
-    real = [r for r in judged.found if not (usable and _is_idle(r, refusal is not None))]
-    if refusal is not None and not real:
-        real = judged.found  # the call is refused for sizes at which the module runs
-    advice = advise(judged, real, failing, settings)
-    default = UNKNOWN if refusal is not None and found.proto is None else FREE
-    seen = {n: ("failing", _failing_text(f)) for f in failing for n, _ in f.counterexample}
+    export = exported(call, settings.opset)
+    declaration = _declared(call, export, settings.assume)
+    if export.proto is not None and not lost_axes(export, declaration):
+        export = replace(export, refusal=None)  # the exporter took the sizes as declared
+    judged = judge(declaration, export, ModuleRuns(call, declaration), settings)
+    advice = advise(judged, settings)
     return Report(
-        name,
-        ranked(Judge(judged, advice).findings(real, failing, first)),
+        call.module.name if isinstance(call.module, FunctionModule) else type(call.module).__qualname__,
+        ranked(Wording(judged, advice).findings()),
         declaration,
-        outcomes(declaration, real, default, seen),
+        outcomes(judged),
         advice.text,
-        own_words(refusal) if refusal is not None else "",
+        own_words(export.refusal) if export.refusal is not None else "",
         judged.analysis,
-        found.program,
-        found.proto,
+        export.program,
+        export.proto,
         tried=advice.state == "tried",
     )
 
 
-def _is_idle(restriction: Restriction, refused: bool) -> bool:
-    """True if only a guard rules the sizes out, and the module runs there; so too if it was not run, after a refusal."""
-    tried = restriction.tried
-    return restriction.guarded and tried.verdict == "unknown" and (bool(tried.runs) or refused)
-
-
-def _failing_text(finding: SourceFinding) -> str:
-    who = "the exported file does not follow" if finding.verdict == "graph" else "the module fails"
-    return f"{who} at {sizes_text(finding.counterexample)}"
+def _declared(call: ExportCall, export: Exported, assume: Iterable[str | Cond]) -> Declaration:
+    """The declaration with what callers satisfy; empty if the exporter does not understand it either."""
+    try:
+        declaration = read_declaration(call)
+    except Exception:
+        if export.failed is None:  # a bug in this package, not in the call
+            raise
+        declaration = Declaration()
+    stated = [parse_cond(c) if isinstance(c, str) else c for c in assume]
+    return replace(declaration, assumed=tuple(c for c in stated if c.free <= declaration.roots.keys()))
 
 
 def ranked(findings: Iterable[SourceFinding]) -> tuple[SourceFinding, ...]:
     """Findings sorted by severity; among errors, failures of the module before the exporter's."""
     return tuple(sorted(findings, key=lambda f: (SEVERITIES.index(f.severity), f.verdict == "export")))
-
-
-def _refused(error: BaseException, example: Ran, runs: str) -> SourceFinding:
-    """Return the finding of a rejected export without a program, after a run on the example."""
-    if example.state != "fails":
-        return untold(error, runs)
-    title = f"the module fails on the example arguments, before any export: {first_line(example.words)}"
-    return SourceFinding("SS607", title, notes=(example.words,), origin=example.origin, verdict="module")
 
 
 def assert_exports(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -16,11 +16,9 @@ from ..solve.facts.budget import MAX_AHEAD
 from .declared import Axis, Declaration, declared_axes, python_name, read_declaration, spec_text
 from .exporting import exported
 from .limits import COMPARED
-from .outcome import Comparison, Restriction, holds_at
-from .places import SourceFinding
-from .running import ModuleRuns, Sizes, example_sizes, probes, root_size
+from .running import FileRuns, ModuleRuns, Sizes, example_sizes, probes, root_size
 from .traced import lost_axes
-from .verdicts import FileRuns, Judged, Settings, last_bound
+from .verdicts import Comparison, Judged, Restriction, Settings, holds_at, last_bound
 
 
 @dataclass
@@ -36,20 +34,12 @@ class _Fit:
 
 
 class Correction:
-    """A corrected declaration; ``left_out`` are conditions that ``dynamic_shapes`` cannot express.
-
-    `fixed` are roots that become the number given, and `limits` are more conditions.
-    """
+    """A corrected declaration; ``left_out`` are conditions that ``dynamic_shapes`` cannot express."""
 
     def __init__(
-        self,
-        declaration: Declaration,
-        restrictions: Iterable[Restriction] = (),
-        *,
-        fixed: Mapping[str, int] | None = None,
-        limits: Iterable[Cond] = (),
+        self, declaration: Declaration, restrictions: Iterable[Restriction] = (), limits: Iterable[Cond] = ()
     ) -> None:
-        self.declaration, self.given = declaration, dict(fixed or {})
+        self.declaration = declaration
         self._declared = {n: _Fit(r.low, r.high, hint=r.hint) for n, r in declaration.roots.items()}
         self.fits = {n: replace(fit) for n, fit in self._declared.items()}
         self.left_out: list[str] = []
@@ -61,8 +51,6 @@ class Correction:
                     self.left_out.append(str(part))
                     for name in part.free & self.fits.keys():
                         self.fits[name].hint = "DYNAMIC"
-        for name, size in (fixed or {}).items():
-            self.fits[name].equals = constant(size)
 
     @property
     def changed(self) -> bool:
@@ -225,12 +213,6 @@ class Advice:
         """Python to paste; empty if there is nothing to suggest."""
         return self.correction.text if self.state else ""
 
-    @property
-    def kept(self) -> str:
-        """Text: the sizes that stay as in the example; empty if there are none."""
-        sizes = ", ".join(f"`{n}` at {v}" for n, v in self.correction.given.items())
-        return f"leave {sizes}, as in the example" if sizes else ""
-
     def after(self, way: str) -> str:
         """Text: a way out, and the declaration to paste."""
         if not self.text:
@@ -238,36 +220,36 @@ class Advice:
         return f"{way}{' (not tried)' if self.state == 'untried' else ''}:\n{self.text}"
 
 
-def advise(
-    judged: Judged, real: Sequence[Restriction], failing: Sequence[SourceFinding], settings: Settings
-) -> Advice:
+def advise(judged: Judged, settings: Settings) -> Advice:
     """The first corrected declaration whose export computes what the module computes; otherwise an unconfirmed one."""
-    declaration, runs, infer = judged.declaration, judged.runs, settings.infer
+    declaration, real, runs, infer = judged.declaration, judged.real, judged.runs, settings.infer
     first = Correction(declaration, real)
-    if runs is None or judged.export.unwritten or not (real or failing or infer):
-        untried = judged.export.env is not None and (first.changed or infer) and not first.elsewhere
+    if runs is None or judged.export.unwritten or not (real or judged.failures or infer):
+        untried = judged.export.graph is not None and (first.changed or infer) and not first.elsewhere
         return Advice(first, "untried" if untried else "")
-    example = runs.example
     spoken = [r for r in real if str(r.term.cond) not in first.left_out]
-    failed = (s for f in failing if f.verdict == "module" for s in f.counterexample)
-    limits = [c for name, size in failed if (c := last_bound(runs, name, size)) is not None]
-    astray = {n: example[n] for f in failing if f.verdict == "graph" for n, _ in f.counterexample}
+    limits: list[Cond] = []
+    for failure in judged.failures:
+        for name, size in failure.sizes:
+            stays = failure.verdict == "graph"
+            bound = eq(symbol(name), runs.example[name]) if stays else last_bound(runs, name, size)
+            limits += [bound] if bound is not None else []
+    unspoken = [r.term.cond for r in real if r not in spoken]
 
-    def stronger(found: Sequence[Restriction], kept: bool = False) -> list[Cond]:
-        return _stronger(declaration, example, [r.term.cond for r in found], settings.rlimit, kept)
+    def stronger(found: list[Cond], only_kept: bool = False) -> list[Cond]:
+        return _stronger(declaration, runs.example, found, settings.rlimit, only_kept)
 
     def trials() -> Iterator[Correction]:
-        for more in ([], stronger([r for r in real if r not in spoken])):
-            yield Correction(declaration, spoken, fixed=astray, limits=[*limits, *more])
-        every = {n for r in real for n in r.roots} | astray.keys()
-        for names in ({n for c in stronger(real, True) for n in c.free} | astray.keys(), every):
-            yield Correction(declaration, fixed={n: example[n] for n in sorted(names or every)})
+        """As the conditions say; with stronger ones that can be declared; with sizes as in the example."""
+        yield Correction(declaration, spoken, limits)
+        yield Correction(declaration, spoken, [*limits, *stronger(unspoken)])
+        yield Correction(declaration, (), [*limits, *stronger([r.term.cond for r in real], True)])
 
     tried: set[str] = set()
     for trial in trials():
-        # callers satisfy what the module requires; wherever it runs, the file must agree
-        needed = [r.term.cond for r in (real if tried else spoken) if r.tried.verdict != "graph"]
         if (trial.changed or infer) and trial.text not in tried:
+            # callers satisfy what the module requires; wherever it runs, the file must agree
+            needed = [r.term.cond for r in (real if tried else spoken) if r.tried.verdict != "graph"]
             works = holds(trial, runs, settings.opset, needed)
             if works is not False:
                 return Advice(trial, "tried" if works else "untried")
@@ -278,21 +260,17 @@ def advise(
 def _stronger(
     declaration: Declaration, example: Sizes, found: Iterable[Cond], rlimit: int, only_kept: bool
 ) -> list[Cond]:
-    """Conditions on single sizes from which these follow; empty if one follows from none.
-
-    They are equal sizes, multiples, and sizes of the example, or `only_kept` sizes of the example.
-    """
+    """Equal sizes, multiples, and sizes of the example from which these conditions follow; or `only_kept` the last."""
     given: list[Cond] = []
     for cond in found:
         dims = {n: declaration.roots[n].dim for n in sorted(cond.free)}
         steps = sorted({a.args[1].value for a in atoms_of(cond) if a.kind in ("//", "%")} - {None})
         pairs = [eq(dims[a], dims[b]) for a, b in itertools.combinations(dims, 2) if example[a] == example[b]]
         alone = [eq(dims[n] % d, 0) for d in steps for n in dims if example[n] % d == 0]
-        kept = [[eq(dim, example[n])] for n, dim in dims.items()]
+        every = [eq(dim, example[n]) for n, dim in dims.items()]
+        kept = [*([k] for k in every), every]
         ways = kept if only_kept else [[], *([p] for p in pairs), *([a] for a in alone), alone, *kept]
-        way = next((w for w in ways if Comparison(declaration, rlimit, [*given, *w]).implied(cond)), None)
-        if way is None:
-            return []
+        way = next((w for w in ways if Comparison(declaration, rlimit, [*given, *w]).implied(cond)), every)
         given += [c for c in way if c not in given]
     return given
 

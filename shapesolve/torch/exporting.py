@@ -30,8 +30,10 @@ from .internals import (
     fresh_kernels,
     guard_text,
     hooked,
+    input_shapes,
     original,
     shape_env,
+    symbols_of,
 )
 from .limits import MAX_GUARDS, MAX_UNROLLED
 from .places import NOWHERE, SourceOrigin, module_names, origin_of_frames
@@ -65,7 +67,11 @@ def quiet() -> Iterator[None]:
         warnings.simplefilter("ignore", category=_Muted)
     token = _QUIET.set(True)
     try:
-        if threading.active_count() > 1:
+        own = {
+            threading.current_thread(),
+            *(t for t in threading.enumerate() if "tqdm" in type(t).__module__),
+        }
+        if {*threading.enumerate()} > own:  # PyTorch's progress bars have a thread, which prints nothing
             yield
         else:
             with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
@@ -125,16 +131,19 @@ class Exported:
 
     Attributes:
         program: The exported program after decomposition, and `proto` the file; None if the exporter failed.
-        env, graph: PyTorch's symbols and the calls of the first trace, before `dynamic_shapes` was compared with it.
-        guards: The conditions of that trace as Python, each with its origin.
+        graph: The calls of the first trace, before `dynamic_shapes` was compared with it; None if there was none.
+        symbols: PyTorch's symbols in that trace (``s27``), by their sources (``L['x'].size()[0]``).
+        shapes: The shapes of the inputs in it, by their sources (``L['x']``): numbers, and texts over symbols.
+        guards: Its conditions as Python, each with its origin.
         refusal: What torch.export has against the call, even if the exporter continued with other `dynamic_shapes`.
         failed: The exporter's error.
     """
 
     program: Any = None
     proto: onnx.ModelProto | None = None
-    env: Any = None
     graph: Any = None
+    symbols: Mapping[str, str] = field(default_factory=dict)
+    shapes: Mapping[str, tuple[int | str, ...]] = field(default_factory=dict)
     guards: tuple[tuple[str, SourceOrigin], ...] = ()
     refusal: BaseException | None = None
     failed: BaseException | None = None
@@ -241,7 +250,9 @@ def exported(call: ExportCall, opset: int | None = None) -> Exported:
     refusal = trace.refusal
     if failed is not None and refusal is None and type(failed).__name__ == "TorchExportError":
         refusal = failed.__cause__ or failed
-    return Exported(program, proto, env, graph, trace.guards(env), refusal, failed)
+    return Exported(
+        program, proto, graph, symbols_of(env), input_shapes(env), trace.guards(env), refusal, failed
+    )
 
 
 # ---------------------------------------------------------------------- several exports

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator
 from traceback import walk_tb
 from typing import Any
 
@@ -18,8 +16,7 @@ from .correction import Advice
 from .declared import Declaration
 from .exporting import Unrolled
 from .internals import BLAMED, DATA_DEPENDENT, NUMBER_RETURNED, UNWRITTEN
-from .limits import COMPARED, MAX_LINE, MAX_MESSAGE, MAX_PROBES, MAX_SHOWN
-from .outcome import Restriction
+from .limits import MAX_LINE, MAX_MESSAGE, MAX_SHOWN
 from .places import (
     NOWHERE,
     Origins,
@@ -33,9 +30,9 @@ from .places import (
     read_trace,
     trace_of,
 )  # fmt: skip
-from .running import ModuleRuns, Ran, SizeItems, probes
+from .running import Ran
 from .traced import GUARD, cause_of
-from .verdicts import FileRuns, Judged
+from .verdicts import Failure, Judged, Restriction
 
 # ---------------------------------------------------------------------- a condition
 
@@ -44,7 +41,7 @@ _REPORTED_BETTER = ("SS102", "SS104", "SS3", "SS4")
 _CODES = {"fixed": "SS601", "tied": "SS602", "restricted": "SS603", "range": "SS604"}
 
 
-class Judge:
+class Wording:
     """Turns what was judged into findings, each with its Python line and a declaration that avoids it."""
 
     def __init__(self, judged: Judged, advice: Advice) -> None:
@@ -54,20 +51,42 @@ class Judge:
         self.refused = refusal is not None
         self.fallback = SourceOrigin(read_trace(own_words(refusal))) if refusal is not None else NOWHERE
 
-    def findings(
-        self, real: Sequence[Restriction], failing: Sequence[SourceFinding], first: Sequence[SourceFinding]
-    ) -> Iterator[SourceFinding]:
-        """All findings: the `first`, the restrictions, failures that none explains, and those of the analysis."""
-        found = [*first, *map(self.finding, real)]
-        found += [self._unexplained(f) for f in failing if not (real and f.verdict == "graph")]
-        refusal, analysis, runs = self.judged.export.refusal, self.judged.analysis, self.judged.runs
+    def findings(self) -> Iterator[SourceFinding]:
+        """All findings: of the call, of restrictions, of failures that none explains, and of the analysis."""
+        judged, refusal, runs = self.judged, self.judged.export.refusal, self.judged.runs
+        found = [*self._of_call(), *map(self.finding, judged.real)]
+        found += [self.failure(f) for f in judged.failures if not (judged.real and f.verdict == "graph")]
         if refusal is not None and not found:
             found += [untold(refusal)]
-        if analysis is not None:
-            found += self._of_graph(analysis)
+        if judged.analysis is not None:
+            found += self._of_graph(judged.analysis)
         if runs is not None and runs.by_values and not any(f.code == "SS614" for f in found):
             found += [by_data(*runs.by_values)]
         yield from dict.fromkeys(found)
+
+    def _of_call(self) -> Iterator[SourceFinding]:
+        """The finding of an export that ends without a file, or without a program."""
+        export, example = self.judged.export, self.judged.example
+        if export.failed is not None and export.unwritten:
+            yield unwritable(export.failed, self._runs())
+        elif export.refusal is not None and example is not None and example.state == "fails":
+            title = (
+                f"the module fails on the example arguments, before any export: {first_line(example.words)}"
+            )
+            yield SourceFinding(
+                "SS607", title, notes=(example.words,), origin=example.origin, verdict="module"
+            )
+        elif export.refusal is not None and example is not None:
+            yield untold(export.refusal, self._runs())
+
+    def _runs(self) -> str:
+        """Text that lists sizes the module ran with; empty if it fails for some declared size."""
+        judged = self.judged
+        if judged.runs is None or judged.failures or any(r.tried.failed is not None for r in judged.found):
+            return ""
+        sizes = [sizes_text(s) for s in judged.runs.seen()]
+        shown = f": {'; '.join(sizes[:MAX_SHOWN])}{', …' if len(sizes) > MAX_SHOWN else ''}" if sizes else ""
+        return f"the module itself runs on the example, and at the declared sizes tried{shown}"
 
     def finding(self, restriction: Restriction) -> SourceFinding:
         """The finding of one restriction, after it was tried."""
@@ -96,19 +115,42 @@ class Judge:
             verdict=restriction.tried.verdict,
         )
 
-    def _unexplained(self, finding: SourceFinding) -> SourceFinding:
-        """The finding of a failure at run time, with a declaration that avoids it, and a line if there is one.
-
-        A failure of the file has the line whose tensor has other sizes than the file declares.
-        """
-        analysis = self.judged.analysis
-        if finding.verdict == "graph" and not finding.origin and analysis is not None:
-            stale = (self.origins.of(f.node) for f in analysis.findings if f.code == "SS102")
-            finding = replace(finding, origin=next(filter(None, stale), finding.origin))
-        if not self.advice.text:
-            return finding
-        way = "fix the line, or declare only sizes that run" if finding.verdict == "module" else "declare it"
-        return replace(finding, help=self.advice.after(self.advice.kept or way))
+    def failure(self, failure: Failure) -> SourceFinding:
+        """The finding of a failure at run time, with a declaration that avoids it."""
+        sizes, words, origin, verdict = failure.sizes, failure.words, failure.origin, "module"
+        at, names = f"at {sizes_text(sizes)}", [n for n, _ in sizes]
+        if failure.verdict == "module":
+            title, way = (
+                f"the module fails {at}, which is declared",
+                "fix the line, or declare only sizes that run",
+            )
+            notes = [f"the module fails {at}: {words}"]
+            notes += [f"it fails at {sizes_text(more)} too" for more in failure.also]
+            notes += [f"it runs at {'; '.join(map(sizes_text, failure.runs))}"] if failure.runs else []
+        else:
+            verdict, way = "graph", f"leave {' and '.join(f'`{n}`' for n in names)} as in the example"
+            title = f"the exported file fails {at}, where the module runs"
+            notes = [f"tried: onnxruntime runs it on the example, and {at} says: {clipped(words, MAX_LINE)}"]
+            if not words:
+                title = f"the exported file does not compute what the module computes {at}"
+                why = "a size or a value became a number while the module was exported"
+                notes = [f"tried: both were run there on the same data; {why}"]
+            notes += [BARE] if failure.bare else []
+            stale = self.judged.analysis.findings if self.judged.analysis is not None else ()
+            # its line is that of a tensor with other sizes than the file declares
+            of_stale = (self.origins.of(f.node) for f in stale if f.code == "SS102")
+            origin = next(filter(None, of_stale), NOWHERE)
+        return _found(
+            "SS609",
+            title,
+            self.declaration,
+            names,
+            notes,
+            counterexample=sizes,
+            help=self.advice.after(way) if self.advice.text else "",
+            origin=origin,
+            verdict=verdict,
+        )
 
     def _of_graph(self, analysis: Analysis) -> Iterator[SourceFinding]:
         """Findings of the analysis that running does not report better, including data-dependent sizes."""
@@ -159,13 +201,11 @@ class Judge:
 
     def _help(self, restriction: Restriction) -> str:
         advice, kind, cond = self.advice, restriction.kind, str(restriction.term.cond)
-        if cond in advice.correction.left_out and not advice.kept:
+        if cond in advice.correction.left_out:
             way = f"dynamic_shapes cannot express this: lift it in the code, or make callers satisfy it (assume={[cond]})"
             return advice.after(f"{way}, and declare") if advice.text else way
         if not advice.text:
             return advice.after("lift it in the code")
-        if advice.kept:
-            return advice.after(f"lift it in the code, or {advice.kept}")
         if all(advice.correction.fits[n].hint for n in restriction.roots):
             return advice.after(
                 "lift it in the code, or leave it to torch.export and make callers satisfy it"
@@ -222,78 +262,30 @@ def _refuted(restriction: Restriction) -> list[str]:
     return [f"{at}, but torch.export rules it out" if restriction.guarded else f"{at} and does not run"]
 
 
-# ---------------------------------------------------------------------- the declared sizes
+# ---------------------------------------------------------------------- the whole call
 
 
-def runs_text(judged: Judged, failing: Sequence[SourceFinding]) -> str:
-    """Text that lists sizes the module ran with; empty if it fails for some declared size."""
-    if judged.runs is None or failing or any(r.tried.failed is not None for r in judged.found):
-        return ""
-    sizes = [sizes_text(s) for s in judged.runs.seen()]
-    shown = f": {'; '.join(sizes[:MAX_SHOWN])}{', …' if len(sizes) > MAX_SHOWN else ''}" if sizes else ""
-    return f"the module itself runs on the example, and at the declared sizes tried{shown}"
+def to_paste(way: str, text: str, tried: bool) -> str:
+    """Help: a way out, whether it was tried, and the declaration to paste."""
+    return f"{way} ({'tried' if tried else 'not tried'}){':' if text else ''}\n{text}".rstrip()
 
 
-def find_failing(judged: Judged) -> list[SourceFinding]:
-    """Findings for declared sizes that satisfy all conditions, at which the module fails or the file differs."""
-    runs = judged.runs
-    if runs is None:
-        return []
-    conds = [r.term.cond for r in judged.found]
-    graph = None if any(r.tried.verdict == "graph" for r in judged.found) else judged.file
-    tried = itertools.islice(probes(runs.declaration, runs.example, conds), MAX_PROBES)
-    found = [runs.at(sizes) for sizes in tried]
-    failed, ran = ([r for r in found if r.state == state] for state in ("fails", "runs"))
-    lines = dict.fromkeys(r.origin.place for r in failed)
-    findings = [_failing(runs, [r for r in failed if r.origin.place == line], ran) for line in lines]
-    if not findings and graph is not None:
-        differing = [_alone(runs, graph, r) for r in ran[:COMPARED] if graph.agrees(dict(r.sizes)) is False]
-        blamed: set[str] = set()
-        for one in sorted(differing, key=lambda r: len(runs.changed(r))):
-            names = {n for n, _ in runs.changed(one)}
-            if not names & blamed:
-                findings.append(_differing(runs, graph, one))
-                blamed |= names
-    return findings
+def nothing_dynamic(text: str, tried: bool) -> SourceFinding:
+    """The finding of a call without a declaration; `text` is one that can be declared."""
+    help = (
+        to_paste("declare what is to change", text, tried)
+        if text
+        else "`infer=True` finds out what can be declared"
+    )
+    title = "no size is declared dynamic: the file accepts only the example's sizes"
+    return SourceFinding("SS612", title, help=help)
 
 
-def _alone(runs: ModuleRuns, graph: FileRuns, ran: Ran) -> Ran:
-    """A run at which the file differs, with only one size changed if that is enough."""
-    alone = [{name: size} for name, size in runs.changed(ran)]
-    return next((runs.at(sizes) for sizes in alone if graph.agrees(sizes) is False), ran)
-
-
-def _failing(runs: ModuleRuns, failed: Sequence[Ran], ran: Sequence[Ran]) -> SourceFinding:
-    first, *also = sorted(failed, key=lambda r: len(runs.changed(r)))
-    sizes = runs.changed(first)
-    names = {n for n, _ in sizes}
-    like = [c for c in map(runs.changed, ran) if {n for n, _ in c} <= names][:MAX_SHOWN]
-    notes = [f"the module fails at {sizes_text(sizes)}: {first_line(first.words)}"]
-    notes += [f"it fails at {sizes_text(runs.changed(r))} too" for r in also[: MAX_SHOWN - 1]]
-    notes += [f"it runs at {'; '.join(map(sizes_text, like))}"] if like else []
-    title = f"the module fails at {sizes_text(sizes)}, which is declared"
-    return _at_run_time(runs, sizes, title, notes, origin=first.origin, verdict="module")
-
-
-def _differing(runs: ModuleRuns, graph: FileRuns, ran: Ran) -> SourceFinding:
-    sizes, words = runs.changed(ran), graph.failures.get(ran.sizes, "")
-    at = f"at {sizes_text(sizes)}"
-    title = f"the exported file fails {at}, where the module runs"
-    notes = [f"tried: onnxruntime runs it on the example, and {at} says: {clipped(words, MAX_LINE)}"]
-    if not words:
-        title = f"the exported file does not compute what the module computes {at}"
-        why = "a size or a value became a number while the module was exported"
-        notes = [f"tried: both were run there on the same data; {why}"]
-    if graph.agrees_when_bare(ran):
-        notes += [BARE]
-    return _at_run_time(runs, sizes, title, notes, verdict="graph")
-
-
-def _at_run_time(
-    runs: ModuleRuns, sizes: SizeItems, title: str, notes: Sequence[str], **more: Any
-) -> SourceFinding:
-    names = [n for n, _ in sizes]
-    return _found("SS609", title, runs.declaration, names, notes, counterexample=sizes, **more)
+def found_declaration(text: str, tried: bool) -> SourceFinding:
+    """The finding of a declaration that was looked for."""
+    return SourceFinding(
+        "SS613", "a declaration that fits the example", help=to_paste("declare", text, tried)
+    )
 
 
 def by_data(

@@ -6,9 +6,8 @@ import contextlib
 import functools
 import re
 import threading
-import warnings
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Any
 
 import torch
 import torch._decomp.decompositions as decompositions
@@ -22,17 +21,8 @@ from torch.utils._sympy.value_ranges import ValueRangeError
 
 __all__ = [
     "ConstraintViolationError", "TorchDispatchMode", "ValueRangeError", "example_size", "fresh_kernels", "guard_text", "hooked",
-    "input_shapes", "is_number", "original", "pytree", "shape_env", "symbols_of", "tree_map_with_path",
+    "input_shapes", "original", "pytree", "shape_env", "symbols_of", "tree_map_with_path",
 ]  # fmt: skip
-
-#: releases of PyTorch whose private names were checked
-SUPPORTED: Final = ("2.13", "2.14")
-
-if ".".join(torch.__version__.split(".")[:2]) not in SUPPORTED:
-    warnings.warn(
-        f"shapesolve.torch was tested with torch {' and '.join(SUPPORTED)}, not with {torch.__version__}",
-        stacklevel=2,
-    )
 
 # ---------------------------------------------------------------------- hooks of one thread
 
@@ -122,20 +112,21 @@ def shape_env(program: Any) -> Any:
     return next((mode.shape_env for mode in modes if mode is not None and mode.shape_env is not None), None)
 
 
-def symbols_of(env: Any) -> Iterator[tuple[str, str]]:
-    """The symbols of an environment (``s27``), each with its sources (``L['x'].size()[0]``)."""
-    for symbol, sources in env.var_to_sources.items():
-        yield from ((str(symbol), source.name) for source in sources)
+def symbols_of(env: Any) -> dict[str, str]:
+    """The symbols of an environment (``s27``), by their sources (``L['x'].size()[0]``)."""
+    symbols = env.var_to_sources.items() if env is not None else ()
+    return {source.name: str(symbol) for symbol, sources in symbols for source in sources}
 
 
-def input_shapes(env: Any) -> dict[str, tuple[Any, ...]]:
-    """The symbolic shapes of the inputs of an environment, by their sources (``L['x']``)."""
-    return {t.source.name: tuple(getattr(t.fake, "shape", ())) for t in env.tracked_fakes or ()}
+def input_shapes(env: Any) -> dict[str, tuple[int | str, ...]]:
+    """The shapes of the inputs of an environment, by their sources (``L['x']``): numbers, and texts of symbolic sizes."""
+    inputs = env.tracked_fakes or () if env is not None else ()
+    return {t.source.name: tuple(map(_number_or_text, getattr(t.fake, "shape", ()))) for t in inputs}
 
 
-def is_number(size: Any) -> bool:
-    """True if a size of a program is a number, or a symbol with one value."""
-    return isinstance(size, int) or size.node.maybe_as_int() is not None
+def _number_or_text(size: Any) -> int | str:
+    number = size if isinstance(size, int) else size.node.maybe_as_int()  # a symbol may have one value
+    return str(size) if number is None else int(number)
 
 
 def example_size(size: Any) -> int:

@@ -13,10 +13,43 @@ from ..report.json import VERSION, data_of
 from ..report.json import report_data as analysis_data
 from ..report.sarif import github_text, sarif_text
 from ..report.text import counted, finding_lines
-from .declared import Declaration
+from .declared import Declaration, Root
 from .limits import MAX_SHOWN
-from .outcome import SizeOutcome
 from .places import SourceFinding, shown_path
+from .verdicts import Judged, Restriction
+
+
+@dataclass(frozen=True)
+class SizeOutcome:
+    """Outcome of a declared size. `state` is free, failing, fixed, tied, range, restricted or unknown."""
+
+    root: Root
+    declared: str
+    state: str
+    text: str
+    restrictions: tuple[Restriction, ...] = field(default=(), repr=False)
+
+    def __str__(self) -> str:
+        return f"{self.declared}: {self.text}"
+
+
+def outcomes(judged: Judged) -> tuple[SizeOutcome, ...]:
+    """One outcome per declared size, in the order of declaration."""
+    lost = judged.export.refusal is not None and judged.export.proto is None
+    failing = {name: failure for failure in judged.failures for name, _ in failure.sizes}
+    found: list[SizeOutcome] = []
+    for name, root in judged.declaration.roots.items():
+        own = tuple(r for r in judged.real if name in r.roots)
+        state, text = (
+            ("unknown", "not known, because the export fails") if lost else ("free", "free, as declared")
+        )
+        if own:
+            state = next(k for k in ("fixed", "tied", "restricted", "range") if any(r.kind == k for r in own))
+            text = ", ".join(r.term.text for r in own)
+        elif name in failing:
+            state, text = "failing", str(failing[name])
+        found.append(SizeOutcome(root, judged.declaration.quote(name), state, text, own))
+    return tuple(found)
 
 
 @dataclass(frozen=True)

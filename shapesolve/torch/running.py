@@ -1,4 +1,4 @@
-"""Runs a module at declared sizes: on a copy, without gradients, with seeded data and bounded work."""
+"""Runs a module, and its file, at declared sizes: on a copy, without gradients, with seeded data and bounded work."""
 
 from __future__ import annotations
 
@@ -7,19 +7,24 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from importlib.util import find_spec
 from typing import Any, Literal
 
+import onnx
 import torch
+from torch.export.graph_signature import ConstantArgument
 
 from ..expr import Cond, Dim
-from ..runs import difference
+from ..runs import Session, difference
 from ..solve.sizes import SizeFinder
 from .declared import Declaration, ExportCall, combined
-from .exporting import OwnError, own_errors, quiet
+from .exporting import Exported, OwnError, own_errors, quiet
 from .internals import TorchDispatchMode, pytree
 from .limits import (
     FEW_RUNS,
     MANY_CALLS,
+    MAX_BYTES,
     MAX_CALLS,
     MAX_ELEMENTS,
     MAX_KEPT,
@@ -32,7 +37,7 @@ from .limits import (
     TOGETHER,
     USUAL,
 )
-from .places import NOWHERE, SourceOrigin, module_names, origin_of_error, own_words
+from .places import NOWHERE, SourceOrigin, first_line, module_names, origin_of_error, own_words
 
 #: a way to fill the inputs -> its text
 _FILLS: dict[str, str] = {
@@ -326,6 +331,70 @@ def _fitted(values: torch.Tensor, swaps: Mapping[int, int]) -> torch.Tensor:
 def _copied(module: Any) -> Any:
     """A copy with its own state. Parameters are shared, because a run without gradients does not change them."""
     return copy.deepcopy(module, {id(p): p for p in module.parameters()})
+
+
+# ---------------------------------------------------------------------- the exported file
+
+
+class FileRuns:
+    """The file in onnxruntime, as users run it, compared with the module.
+
+    A file that differs at the example cannot be compared at other sizes.
+    """
+
+    def __init__(self, runs: ModuleRuns, export: Exported) -> None:
+        self.runs, self.export = runs, export
+        self.failures: dict[SizeItems, str] = {}
+        """Sizes at which it does not run -> onnxruntime's words."""
+
+    def agrees(self, sizes: Sizes) -> bool | None:
+        """True if the file gives the module's outputs at these sizes. None if unknown."""
+        return self._same(self.runs.at(sizes)) if self._trusted else None
+
+    @cached_property
+    def _trusted(self) -> bool:
+        return self._session is not None and self._same(self.runs.at({})) is True
+
+    @cached_property
+    def _session(self) -> Session | None:
+        """Session of onnxruntime for the file. None without a file or onnxruntime, or if it refuses the file."""
+        proto = self.export.proto
+        if proto is None or find_spec("onnxruntime") is None or proto.ByteSize() > MAX_BYTES:
+            return None
+        try:
+            return Session(proto, optimized=True)
+        except RuntimeError:
+            return None
+
+    def _same(self, ran: Ran) -> bool | None:
+        """True if the file gives the outputs of this run, False also if it fails. None if the run has no outputs."""
+        if ran.state != "runs" or ran.outputs is None or self._session is None:
+            return None
+        signature = self.export.program.graph_signature
+        given = _in_file(signature.input_specs, self.runs.in_order(ran.leaves))
+        wanted = _in_file(signature.output_specs, ran.outputs)
+        try:
+            feeds = [torch.as_tensor(value).contiguous().numpy() for value in given]
+            arrays = self._session.run(dict(zip(self._session.inputs, feeds, strict=True)))
+            found = [torch.as_tensor(array) for array in arrays]
+        except Exception as error:  # it does not run, or numpy lacks an element type
+            self.failures[ran.sizes] = first_line(str(error))
+            return False
+        return len(found) == len(wanted) and all(map(same, map(torch.as_tensor, wanted), found))
+
+    def agrees_when_bare(self, ran: Ran) -> bool:
+        """True if the file without the sizes that it declares inside gives the outputs of this run."""
+        bare = onnx.ModelProto()
+        if self.export.proto is not None:
+            bare.CopyFrom(self.export.proto)
+        bare.graph.ClearField("value_info")
+        return FileRuns(self.runs, replace(self.export, proto=bare))._same(ran) is True
+
+
+def _in_file(specs: Sequence[Any], values: Sequence[Any]) -> list[Any]:
+    """The inputs or outputs of the module that its file has; it leaves out None and numbers."""
+    own = [spec for spec in specs if spec.kind.name in ("USER_INPUT", "USER_OUTPUT")]
+    return [v for spec, v in zip(own, values) if not isinstance(spec.arg, ConstantArgument)]
 
 
 def same(a: Any, b: Any) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 import onnx
 from torch.export.graph_signature import ConstantArgument
 
-from ..expr import Cond, Dim, DimSyntaxError, parse_cond, parse_dim, symbol
+from ..expr import Cond, Dim, DimSyntaxError, eq, parse_cond, parse_dim, symbol
 from ..solve.contract.build import find_contract
 from ..solve.contract.contract import Term
 from ..solve.facts.constraint import Constraint
@@ -20,7 +20,6 @@ from ..solve.facts.log import ConstraintSet
 from ..solve.known import defined_where
 from .declared import Axis, Declaration
 from .exporting import Exported
-from .internals import input_shapes, is_number, symbols_of
 from .places import NOWHERE, Place, SourceOrigin, trace_of
 
 # ---------------------------------------------------------------------- guards
@@ -40,7 +39,7 @@ class Guard:
 
 def find_guards(found: Exported, declaration: Declaration) -> tuple[Guard, ...]:
     """The guards of a trace, in the order in which they were made."""
-    table = axis_symbols(found.env, declaration)
+    table = axis_symbols(found, declaration)
     return tuple(_guard(text, origin, table) for text, origin in found.guards)
 
 
@@ -54,25 +53,22 @@ def _guard(text: str, origin: SourceOrigin, table: Mapping[str, Dim]) -> Guard:
     return Guard(text, cond, origin)
 
 
-def axis_symbols(env: Any, declaration: Declaration) -> dict[str, Dim]:
+def axis_symbols(found: Exported, declaration: Declaration) -> dict[str, Dim]:
     """PyTorch's symbols (``s27``) in terms of the declared sizes."""
-    if env is None:
-        return {}
     sizes = {f"L{declaration.keys[a.leaf]}.size()[{a.index}]": a.size for a in declaration.axes}
     table: dict[str, Dim] = {}
-    for name, source in symbols_of(env):
+    for source, name in found.symbols.items():
         if source in sizes:
             table.setdefault(name, sizes[source])
-    for axis, size in _traced_sizes(env, declaration):
+    for axis, size in _traced_sizes(found, declaration):
         _solve(str(size), axis.size, table)
     return table
 
 
-def _traced_sizes(env: Any, declaration: Declaration) -> Iterator[tuple[Axis, Any]]:
-    """The declared axes with their sizes in the trace: numbers, or expressions of PyTorch."""
-    shapes = input_shapes(env)
+def _traced_sizes(found: Exported, declaration: Declaration) -> Iterator[tuple[Axis, int | str]]:
+    """The declared axes with their sizes in the trace."""
     for axis in declaration.axes:
-        shape = shapes.get(f"L{declaration.keys[axis.leaf]}", ())
+        shape = found.shapes.get(f"L{declaration.keys[axis.leaf]}", ())
         if axis.index < len(shape):
             yield axis, shape[axis.index]
 
@@ -90,18 +86,15 @@ def _solve(text: str, size: Dim, table: dict[str, Dim]) -> None:
         table[name] = symbol(roots[0])
 
 
-def equal_sizes(env: Any, declaration: Declaration) -> list[tuple[Dim, Dim | int]]:
-    """Declared sizes that are numbers, or equal to another, in a trace without a guard.
-
-    A symbol of PyTorch with a single value counts as a number.
-    """
+def equal_sizes(found: Exported, declaration: Declaration) -> list[Cond]:
+    """Equalities of declared sizes with numbers, and with each other, in a trace without a guard."""
     first: dict[str, Dim] = {}
     pairs: dict[tuple[Dim, Dim | int], None] = {}
-    for axis, size in _traced_sizes(env, declaration) if env is not None else ():
-        other = axis.example if is_number(size) else first.setdefault(str(size), axis.size)
+    for axis, size in _traced_sizes(found, declaration):
+        other = axis.example if isinstance(size, int) else first.setdefault(size, axis.size)
         if other is not axis.size:
             pairs[axis.size, other] = None
-    return list(pairs)
+    return [eq(a, b) for a, b in pairs]
 
 
 def guard_contract(guards: Sequence[Guard], roots: Sequence[str], rlimit: int) -> tuple[Term, ...]:
@@ -125,7 +118,7 @@ def guard_contract(guards: Sequence[Guard], roots: Sequence[str], rlimit: int) -
 
 def with_declared_names(proto: onnx.ModelProto, found: Exported, declaration: Declaration) -> onnx.ModelProto:
     """The file with dims named as declared: itself if the exporter named them, a copy if sizes have names of PyTorch."""
-    table = axis_symbols(found.env, declaration)
+    table = axis_symbols(found, declaration)
     texts = {dim.dim_param for dim in _dims(proto.graph)}
     sizes = {text: size for text in texts if text and (size := _parsed(text)) is not None}
     named = {text: size.subs(table) for text, size in sizes.items() if size.free & table.keys()}

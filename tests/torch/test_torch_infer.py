@@ -115,7 +115,7 @@ def test_the_older_exporters_arguments_say_what_to_pass() -> None:
         "exporting._Trace.look",
         "running._elements",
         "running._filled",
-        "verdicts.same",
+        "running.same",
     ],
 )
 def test_an_error_of_this_package_is_not_reported_as_the_exporters(
