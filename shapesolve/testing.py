@@ -16,7 +16,6 @@ from .arguments import checked
 from .expr import DimSyntaxError, ge, parse_cond, parse_dim
 from .expr.sizes import sizes_text
 from .report.text import findings_text
-from .solve.engine import Engine
 from .solve.proof import Proof, Proved, Refuted
 
 
@@ -57,7 +56,7 @@ def assert_contract(model: Any, expected: Iterable[str], *, exact: bool = True, 
     """
     __tracebackhide__ = True
     a = assert_ok(model, **options)
-    engine = Engine(a._solved.rlimit)
+    engine = a._solved.prover.engine
     filled = [ge(symbol, 1) for symbol in a.symbols.values()]
     needed = [*(t.cond for t in a.contract), *filled]
     try:

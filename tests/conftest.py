@@ -29,6 +29,7 @@ def pytest_collection_finish() -> None:
     """Collected tests live to the end: the garbage collector need not look at them again and again."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(50_000, 20, 100)
 
 
 _envelope = documents.envelope

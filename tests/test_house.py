@@ -167,23 +167,53 @@ ENGINES = [
     "causes/conflict",
     "constraints/audit",
     "constraints/cores",
-    "deploy/enumeration",
-    "deploy/inputs/deciding",
-    "deploy/profiles/boxes",
-    "deploy/profiles/profiles",
-    "testing",
     "torch/verdicts",
 ]
-#: lines outside solve that ask the engine itself whether conditions contradict each other
-ASKS = 22
 
 
-def test_the_engine_is_asked_in_solve_and_few_other_places() -> None:
+def test_whether_conditions_contradict_each_other_is_asked_of_known() -> None:
+    """Outside solve a room asks what follows, what is refuted, or for sizes; none decides by the solver's three answers."""
     outside = {f.relative_to(PACKAGE).with_suffix("").as_posix(): f.read_text("utf-8") for f in FILES}
     outside = {name: text for name, text in outside.items() if not name.startswith("solve/")}
     assert sorted(name for name, text in outside.items() if re.search(r"\bEngine\(", text)) == ENGINES
     asks = re.compile(r"\bsatisfiable\(|\.unsat\b")
-    assert sum(bool(asks.search(line)) for text in outside.values() for line in text.splitlines()) == ASKS
+    assert not [name for name, text in outside.items() if asks.search(text)]
+
+
+#: methods in solve that say whether conditions follow or hold together, and why each is one of its own
+WAYS = {
+    "facts/facts Facts.decide": "what facts alone derive, without a search: a lowering asks nothing else",
+    "facts/residual Residue.certain": "which broadcasts the engine may take as legal",
+    "periods Regular.same": "two lists of conditions on one symbol, by a table that covers a period",
+    "engine Engine.satisfiable": "sizes, a contradiction, or neither: the question that all others come down to",
+    "engine Engine.entails": "a proof or a counterexample, within a budget",
+    "known Known.decided": "the facts of conditions that come and go",
+    "known Known.follows": "what a contract may leave out, also at sizes that do not broadcast",
+    "known Known.refuted": "what can't hold beside the conditions",
+    "proof Prover.follows": "what every input of a model satisfies",
+    "proof Prover.prove": "the same with assumptions and a core",
+    "proof Prover.refuted": "the same as sizes that break it",
+}
+
+
+def answered(tree: ast.Module) -> Iterator[str]:
+    """Methods of public classes that take a condition and return a truth."""
+    answers = {"bool", "bool | None", "Verdict", "Answer", "Proof", "Refuted | None"}
+    for c in (n for n in tree.body if isinstance(n, ast.ClassDef) and not n.name.startswith("_")):
+        for f in (n for n in c.body if isinstance(n, ast.FunctionDef) and not n.name.startswith("_")):
+            first = [*f.args.args[1:2], *filter(None, [f.args.vararg])][:1]
+            asked = [ast.unparse(a.annotation) for a in first if a.annotation is not None]
+            if f.returns is not None and ast.unparse(f.returns) in answers and "Cond" in "".join(asked):
+                yield f"{c.name}.{f.name}"
+
+
+def test_few_methods_say_whether_a_condition_follows() -> None:
+    stored = {"Facts.assume", "Known.was_last"}  # they change what is known, or ask for its order
+    files = {
+        f.relative_to(PACKAGE / "solve").with_suffix("").as_posix(): f for f in FILES if "solve" in f.parts
+    }
+    found = {f"{name} {way}" for name, f in files.items() for way in answered(parsed(f)) if way not in stored}
+    assert found == WAYS.keys()
 
 
 def calls(tree: ast.Module, name: str) -> bool:

@@ -49,7 +49,7 @@ def test_no_workload_calls_much_more_than_it_did(apart: ProcessPoolExecutor, nam
 
 
 @pytest.mark.parametrize(
-    ("name", "size"), [("llama", 16), ("unet", 16), ("odd-convolutions", 100), ("nested-ifs", 20)]
+    ("name", "size"), share([("llama", 16), ("unet", 16), ("nested-ifs", 20), ("odd-convolutions", 100)], 2)
 )
 def test_twice_the_model_is_twice_the_work(apart: ProcessPoolExecutor, name: str, size: int) -> None:
     once, twice = (apart.submit(_family, name, n).result() for n in (size, 2 * size))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from math import log
+from math import inf, log
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..expr import Cond, eq, le, symbol
@@ -84,32 +84,33 @@ def _large(sizes: Model, usual: Mapping[str, int]) -> list[str]:
     return [n for n, size in sizes.items() if size > max(LARGEST, usual.get(n, 0))]
 
 
-def near(solved: Solved, sizes: Mapping[str, int]) -> list[Model]:
-    """Return accepted sizes to propose instead of the given ones, the best first."""
+def near(solved: Solved, sizes: Mapping[str, int], assume: Sequence[Cond | str] = ()) -> list[Model]:
+    """Return accepted sizes to propose instead of the given ones, the best first, if `assume` holds too.
+
+    If names of one role become unequal because only some were given, sizes that keep them equal come first. The nearest ones
+    follow if these are nearer.
+    """
     given = {n: size for n, size in sizes.items() if n in solved.symbols}
-    return closest(solved.nearest(given), given)
+    found = _closest(solved.nearest(given, assume), given)
+    finder = solved.finder(floor=1)
+    for group in finder.roles.alike:
+        known = next((given[n] for n in group if n in given), None)
+        tied = {n for c in cone(group[:1], finder.conds) for n in c.free}
+        if known is None or given.keys() >= {*group} or tied.isdisjoint(group[1:]):
+            continue
+        if any(len({at[n] for n in group}) > 1 for at in found):
+            beside = nearest(finder, {**given, **dict.fromkeys(group, known)})
+            equal = {s: at if at and len({at[n] for n in group}) == 1 else None for s, at in beside.items()}
+            proposed = _closest(equal, given)
+            reach = min((_far(at, given) for at in proposed), default=inf)
+            found = [*proposed, *[at for at in found if _far(at, given) < reach][:1]]
+    return found
 
 
 def nearest(finder: SizeFinder, given: Mapping[str, int]) -> dict[str, Model | None]:
     """Return the accepted sizes nearest to the given ones, below and above them; both are the same if sizes must move
-    in different directions.
-
-    Names that were not given are equal to a given one of the same role if they must follow it.
+    in different directions. Names that were not given may have any size.
     """
-    found = _beside(finder, given)
-    groups = [g for g in finder.roles.alike if any(n in given for n in g) and any(n not in given for n in g)]
-    for group in groups:
-        known = next(given[n] for n in group if n in given)
-        apart = [at for at in found.values() if at is not None and len({at[n] for n in group}) > 1]
-        tied = cone(group[:1], finder.conds)
-        if apart and any(not c.free.isdisjoint(group[1:]) for c in tied):
-            equal = _beside(finder, {**given, **dict.fromkeys(group, known)})
-            square = {s: at if at and len({at[n] for n in group}) == 1 else None for s, at in equal.items()}
-            found = square if any(square.values()) else found
-    return found
-
-
-def _beside(finder: SizeFinder, given: Mapping[str, int]) -> dict[str, Model | None]:
     found: dict[str, Model | None] = {
         "below": finder.nearest(given, "below"),
         "above": finder.nearest(given, "above"),
@@ -141,15 +142,17 @@ def sizes_help(
 ) -> str:
     """Return the help line with sizes that run: "use height = 96 or height = 112"; empty if there are none.
 
-    Each is followed by a rounder one if there is one: "or 480320 (round)". Names without a given size
-    are listed if `conds` tie them to a size that changes.
+    Each is followed by a rounder one if there is one: "or 480320 (round)". Names without a given size are listed if `conds` tie
+    them to a size that changes.
     """
     texts: dict[str, None] = {}
     for sizes in near:
         names = _moved(sizes, given, conds)
-        more = rounder_text(finder.rounder(sizes, given), names)
+        rounder = finder.rounder(sizes, given)
+        more = "" if rounder is None else f" or {' x '.join(str(rounder[n]) for n in names)} (round)"
         texts[sizes_text(sizes, names) + more] = None
-    return f"use {' or '.join(texts)}" if any(texts) else ""
+    either = ", or " if any("," in text for text in texts) else " or "
+    return f"use {either.join(texts)}" if any(texts) else ""
 
 
 def _moved(sizes: Model, given: Mapping[str, int], conds: Sequence[Cond]) -> list[str]:
@@ -159,15 +162,7 @@ def _moved(sizes: Model, given: Mapping[str, int], conds: Sequence[Cond]) -> lis
     return [*changed, *(n for n in sizes if n in tied and n not in given)]
 
 
-def rounder_text(sizes: Mapping[str, int] | None, changed: Sequence[str]) -> str:
-    """Return " or 480320 (round)", or all sizes if several change; empty without rounder sizes."""
-    if sizes is None:
-        return ""
-    text = str(sizes[changed[0]]) if len(changed) == 1 else sizes_text(sizes, changed)
-    return f" or {text} (round)"
-
-
-def closest(near: Mapping[str, Model | None], given: Mapping[str, int]) -> list[Model]:
+def _closest(near: Mapping[str, Model | None], given: Mapping[str, int]) -> list[Model]:
     """Return the sizes worth proposing, the best first. They change little, and none is far larger than another."""
     found = [sizes for sizes in near.values() if sizes is not None]
     ranked = sorted(found, key=lambda sizes: (len(_changed(sizes, given)), _far(sizes, given)))

@@ -18,7 +18,8 @@ from ..causes.operands import sides_of
 from ..causes.wording import is_short, operand_rows
 from ..expr import Cond, eq, ge, parse_cond
 from ..expr.sizes import sizes_text
-from .example import closest, sizes_help
+from ..solve.known import Known
+from .example import near, sizes_help
 from .rejected import sentence_of
 
 if TYPE_CHECKING:
@@ -50,7 +51,8 @@ def find_outside(free: Solved, bound: Solved) -> Outside | None:
     every = list(free.contract)
     present = [ge(size, 1) for name, size in free.symbols.items() if name not in bound.request.bind]
     for more in ([], present):
-        terms = [t for t in every if engine.satisfiable([t.cond, *stated, *more]).unsat]
+        known = Known([*stated, *more], engine)
+        terms = [t for t in every if known.refuted(t.cond)]
         if not terms:
             core = engine.core([*(t.cond for t in every), *stated, *more]) or ()
             terms = [every[i] for i in core if i < len(every)]
@@ -75,19 +77,21 @@ def _stated(free: Solved, bound: Solved) -> Iterator[tuple[Cond, str]]:
 def conflict_of(outside: Outside) -> Conflict:
     """Return the conflict as a finding words it, with the first failing node and the nearest sizes that run."""
     terms, stated, present, free, bound = outside
-    engine, needs = free.prover.engine, [*(t.cond for t in terms), *present]
+    engine = free.prover.engine
+    needs = Known([*(t.cond for t in terms), *present], engine)
     guilty = list(stated)
     for cond in list(guilty):  # those that it takes to break the terms
         fewer = [c for c in guilty if c is not cond]
-        if engine.satisfiable([*needs, *fewer]).unsat:
+        if needs.refuted(*fewer):
             guilty = fewer
     rows = [free.lowered.log[number] for t in terms for number in t.numbers]
     given = {n: size for n, size in bound.request.bind.items() if n in free.symbols}
     finder = free.finder()
-    near = closest(free.nearest(given, bound.request.assume), given)
+    proposed = near(free, given, bound.request.assume)
     usual = (t for t in free.contract.usual if all(c.evaluate(given) is not False for c in t.scope))
-    broken = [t for t in usual if engine.satisfiable([t.cond, *stated]).unsat]
-    finding = _first_failure(free, bound, broken, next(iter(near), None)) or _of_rows(
+    known = Known(stated, engine)
+    broken = [t for t in usual if known.refuted(t.cond)]
+    finding = _first_failure(free, bound, broken, next(iter(proposed), None)) or _of_rows(
         rows, [stated[c] for c in guilty], terms, free, bound
     )
     nodes = tuple(dict.fromkeys([*filter(None, [finding.node]), *(n for t in terms for n in t.nodes)]))
@@ -100,7 +104,7 @@ def conflict_of(outside: Outside) -> Conflict:
         nodes=nodes,
         operands=finding.operands,
         notes=finding.notes,
-        help=sizes_help(near, given, [t.cond for t in free.contract.usual], finder),
+        help=sizes_help(proposed, given, [t.cond for t in free.contract.usual], finder),
         dims=tuple(given),
     )
     places = frozenset((id(row.node), row.prefix, row.why) for row in rows)

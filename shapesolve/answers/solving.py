@@ -119,9 +119,9 @@ def opposed_by(law: Solved) -> Iterator[Opposed]:
         near = [bound for d in free.symbols.values() for bound in (ge(d, 2), le(d, budget.SMALL_DOMAINS[1]))]
         if not ties or at_declared.is_true:
             continue
-        found = free.prover.engine.satisfiable([~at_declared, *free.accepted.conds, *near])
-        if found.sat and found.model is not None:
-            sizes = {n: found.model.get(n, 2) for n in free.symbols}
+        found = free.prover.engine.model([~at_declared, *free.accepted.conds, *near])
+        if found is not None:
+            sizes = {n: found.get(n, 2) for n in free.symbols}
             if not free.violations_at(sizes):
                 yield opposed._replace(sizes=sizes)
 

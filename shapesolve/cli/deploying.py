@@ -325,17 +325,18 @@ def _is_closest(sizes: Sizes, sides: Sequence[Sizes | None], wanted: dict[str, i
 
 
 def _near_lines(question: Question, data: dict[str, Any], wanted: dict[str, int]) -> Iterator[Printed]:
-    from ..answers.example import rounder_text
-
     above, below, both = (data[side] for side in _SIDES)
     proved = both is not None and question.finder.is_nearest(both, wanted)
     rows = [("above", above), ("below", below)]
     rows += [("nearest" if proved else "near", both)] if both not in (above, below) else []
+    shown = [sizes for _, sizes in rows]
     for side, sizes in rows:
         if sizes is None:
             yield row(side.ljust(7), "none" if data.get("limits", {}).get(side) else "none found")
             continue
         mark = " (nearest)" if proved and sizes == both and _is_closest(sizes, (above, below), wanted) else ""
-        changed = [n for n in wanted if sizes[n] != wanted[n]]
-        rounder = rounder_text(question.finder.rounder(sizes, wanted), changed)
-        yield row(side.ljust(7), f"{answer_text(sizes, wanted)}{mark}{rounder}")
+        yield row(side.ljust(7), f"{answer_text(sizes, wanted)}{mark}")
+        rounder = question.finder.rounder(sizes, wanted)
+        if rounder is not None and rounder not in shown:
+            shown.append(rounder)
+            yield row("runs   ", f"{answer_text(rounder, wanted)} (round)")

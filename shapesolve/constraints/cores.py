@@ -26,12 +26,7 @@ class Cores:
 
     def __init__(self, system: ConstraintSystem, rlimit: int) -> None:
         self.system, self.content = system, system.content
-        self.rlimit = rlimit
-
-    @cached_property
-    def engine(self) -> Engine:
-        """The solver, created at first use."""
-        return Engine(self.rlimit)
+        self.engine = Engine(rlimit)
 
     def of_contradiction(self, places: Collection[Place], *, alone: bool = False) -> ConstraintSystem:
         """Return a minimal set of constraints that contradict each other; empty if none was found.

@@ -9,8 +9,6 @@ from ..analysis import Analysis, analyze
 from ..arguments import checked
 from ..expr import Cond, eq, ge, le, symbol
 from ..expr.closures import Compiler, Test, compiled_truth
-from ..solve.engine import Engine
-from ..solve.facts.budget import CHEAP_RLIMIT
 from .limits import MAX_SIZE
 from .sizes import NoSizes, Sizes
 
@@ -36,8 +34,10 @@ def enumerate_sizes(
     question = Sizes(a, bind)
     found: list[dict[str, int]] = []
     if count > 0:
-        bounds = {n: a.bounds(a.symbols[n])[0] for n in question.names}
-        for sizes in InOrder(question, least, {n: low for n, low in bounds.items() if low is not None}):
+        bounds = {n: a.bounds(a.symbols[n]) for n in question.names}
+        low = {n: low for n, (low, _) in bounds.items() if low is not None}
+        high = {n: high for n, (_, high) in bounds.items() if high is not None}
+        for sizes in InOrder(question, least, low, high):
             found.append(sizes)
             if len(found) == count:
                 break
@@ -98,7 +98,8 @@ class InOrder:
         sizes = [symbol(n) for n in self.free]
         conds = [*self.question.contract, *(c for n in sizes for c in (ge(n, self.least), le(n, largest)))]
         conds += [eq(symbol(n), size) for n, size in self.question.fixed.items()]
-        low, _ = Engine(CHEAP_RLIMIT).bounds(largest, conds) if sizes else (0, None)
+        engine = self.question.analysis._solved.prover.engine
+        low, _ = engine.bounds(largest, conds) if sizes else (0, None)
         return low or 0
 
     def _continued(

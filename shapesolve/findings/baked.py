@@ -26,6 +26,7 @@ from ..lower.records import Entry
 from ..model import Node
 from ..solve.facts import budget
 from ..solve.facts.constraint import Site
+from ..solve.known import Known
 
 if TYPE_CHECKING:
     from ..answers.solved import Solved
@@ -206,7 +207,7 @@ class Baked:
             return True
         names = sorted(cond.free)
         large = [ge(symbol(name), HUGE) for name in names]
-        if len(names) > 1 and self.engine.satisfiable([cond, *large], cheap=True).model is not None:
+        if len(names) > 1 and self.engine.model([cond, *large], cheap=True) is not None:
             return False  # no symbol is held small
         asked = [cond, *(ge(symbol(name), 1) for name in names)]
         return any(self._is_few(cond, name, asked) for name in names)
@@ -214,11 +215,11 @@ class Baked:
     def _is_few(self, cond: Cond, name: str, asked: Sequence[Cond]) -> bool:
         if self.engine.is_spent or cond.evaluate({name: HUGE}) is True:
             return False
-        found = self.engine.satisfiable([*asked, ge(symbol(name), 2)], cheap=True).model
+        found = self.engine.model([*asked, ge(symbol(name), 2)], cheap=True)
         gap = None if found is None else self._gap(cond, name, found)
-        if gap is None or not self.engine.satisfiable([*asked, ge(symbol(name), gap)], cheap=True).sat:
+        if gap is None or self.engine.model([*asked, ge(symbol(name), gap)], cheap=True) is None:
             return False
-        return self.engine.satisfiable([*asked, ge(symbol(name), HUGE)], cheap=True).unsat
+        return Known(asked, self.engine).refuted(ge(symbol(name), HUGE), cheap=True)
 
     def _gap(self, cond: Cond, name: str, at: Mapping[str, int]) -> int | None:
         """Return the smallest size of a symbol, among those tried, that a condition excludes."""

@@ -137,4 +137,5 @@ def _may_be_assumed(text: str, analysis: Solved) -> bool:
     if not cond.free <= analysis.symbols.keys():
         return False
     several = [ge(analysis.symbols[name], 2) for name in sorted(cond.free)]
-    return analysis.prover.engine.satisfiable([cond, *several, *analysis.accepted.conds], cheap=True).sat
+    asked = [cond, *several, *analysis.accepted.conds]
+    return analysis.prover.engine.model(asked, cheap=True) is not None

@@ -22,6 +22,7 @@ from ..expr import Cond, ge
 from ..lazy import cached_property
 from ..lower.records import Entry
 from ..solve.facts.constraint import Site
+from ..solve.known import Known
 from . import specialised
 from .baked import Baked, Stored
 from .limits import BakedSize, Limit, OneSize, OnlyEmpty, Restricted, SameDim
@@ -246,8 +247,9 @@ class _Restrictions:
         facts, names = self.analysis.facts, self.analysis.symbols
         present = [ge(d, 1) for d in names.values() if facts.dim(d).terms]
         conds = [*(t.cond for t in self.analysis.contract.assumed), *present]
-        alone = [t for t in terms if self.engine.satisfiable([t.cond, *present], cheap=True).unsat]
-        if not alone and not self.engine.satisfiable([*(t.cond for t in terms), *conds], cheap=True).unsat:
+        known = Known(present, self.engine)
+        alone = [t for t in terms if known.refuted(t.cond, cheap=True)]
+        if not alone and not Known(conds, self.engine).refuted(*(t.cond for t in terms), cheap=True):
             return None
         shown = alone[:1] or terms
         first = self.limit(shown[0])
@@ -257,7 +259,7 @@ class _Restrictions:
         cause = self.evidence(shown[0]).cause
         look = ""
         if first.node and cause is not None:
-            always = self.engine.satisfiable([cause.cond, *present], cheap=True).unsat
+            always = known.refuted(cause.cond, cheap=True)
             look = f"{first.node} fails on every input that is not empty: start there" if always else ""
             if first.fails and not always:
                 look = f"{first.node} fails at the sizes shown: start there"

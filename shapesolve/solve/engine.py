@@ -98,7 +98,7 @@ class Engine:
         self._work = 0  # size of the conditions in cheap queries so far
         self._asked = 0  # size of those that reached Z3
         self._memo: dict[tuple[Cond, ...], Answer] = {}
-        self._regular = Regular()
+        self.regular = Regular()
         #: simplified conditions of queries that were refuted
         self._refuted: set[frozenset[Cond]] = set()
         self._cores: dict[tuple[Cond, ...], tuple[int, ...] | None] = {}
@@ -152,9 +152,9 @@ class Engine:
             self._cores[key] = self._core(key)
         return self._cores[key]
 
-    def model(self, conds: Sequence[Cond]) -> Model | None:
+    def model(self, conds: Iterable[Cond], *, cheap: bool = False) -> Model | None:
         """Return small sizes at which all `conds` hold; None if there are none, or none were found."""
-        return self.satisfiable(conds).model
+        return self.satisfiable(conds, cheap=cheap).model
 
     def bounds(self, dim: Dim, given: Sequence[Cond]) -> tuple[int | None, int | None]:
         """Proved bounds of `dim` where `given` hold, as tight as Z3 finds them (None: no bound is known)."""
@@ -251,21 +251,11 @@ class Engine:
         if left in self._refuted:
             raise Contradiction
         try:
-            found = decide(conds, residue, self._regular)
+            found = decide(conds, residue, self.regular)
         except Contradiction:
             self._refuted.add(left)
             raise
         return search.model(budget.SEARCH_TRIES) or found  # the sizes of a search are smaller
-
-    def equivalent(self, some: Sequence[Cond], others: Sequence[Cond], name: str, least: int) -> bool | None:
-        """True if two lists of conditions on one symbol hold at the same sizes of at least `least`. None: not found out."""
-        if not self.shortcuts:
-            return None
-        for size in range(least, least + budget.FIRST_SIZES):  # most differ here, without a table
-            held = [all(c.evaluate({name: size}) is True for c in conds) for conds in (some, others)]
-            if held[0] is not held[1]:
-                return False
-        return self._regular.same(some, others, name, least)
 
     def _core(self, conds: tuple[Cond, ...]) -> tuple[int, ...] | None:
         kept = self._some_core(conds)

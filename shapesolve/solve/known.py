@@ -63,11 +63,17 @@ class Known:
             about = [c for c in near if c.free == goal.free]
             if len(about) == len(near) and all(map(_is_bound, (goal, *about))):
                 return _settled(goal, about)
-            if self.engine.equivalent([*about, goal], about, min(goal.free), 0):
+            if self.engine.regular.same([*about, goal], about, min(goal.free), 0):
                 return True
         if self.engine.is_spent and self._facts_left <= 0:
             return False
         return all(map(self._proved, (goal, *(c for c in defined_where(goal) if c is not goal))))
+
+    def refuted(self, *goals: Cond, cheap: bool = False) -> bool:
+        """True if it is proved that the conditions contradict the goals, or each other, wherever broadcasts are legal."""
+        if self.is_empty or any(self.decided(goal) is False for goal in goals):
+            return True
+        return self.engine.satisfiable([*self._position, *goals], cheap=cheap).unsat
 
     def _proved(self, cond: Cond) -> bool:
         plain = self.plain(cond)

@@ -72,6 +72,10 @@ class Regular:
 
     def same(self, some: Sequence[Cond], others: Sequence[Cond], name: str, least: int) -> bool | None:
         """True if two lists of conditions on one symbol hold at the same sizes of at least `least`. None: not found out."""
+        for size in range(least, least + budget.FIRST_SIZES):  # most differ here, without a table
+            held = [all(c.evaluate({name: size}) is True for c in conds) for conds in (some, others)]
+            if held[0] is not held[1]:
+                return False
         table = self._table([some, others], name, least)
         if table is None:
             return None

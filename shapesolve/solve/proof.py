@@ -256,7 +256,10 @@ class Prover:
         conds = [self.facts.cond(a.cond) for a in assumed]
         usual = first is not None and all(c.evaluate(first) is True for c in conds)
         unsaid = [c for a, c in zip(assumed, conds, strict=True) if a.usual]
-        if first is not None and (usual or self._is_one_of(goal, unsaid)):
+        alike = [c for c in unsaid if len(c.free) == 1 and c.free == goal.free]
+        if first is not None and (
+            usual or any(self.engine.regular.same([goal], [c], min(c.free), 0) for c in alike)
+        ):
             refuted = self._refuted(cond, first, sides)
             if isinstance(refuted, Refuted):
                 return refuted
@@ -278,14 +281,6 @@ class Prover:
                 used = fewer
         core = self._core(cond, goal, [*given, *(conds[j] for j in used)])
         return Proved(tuple(assumed[j].text for j in used), core)
-
-    def _is_one_of(self, goal: Cond, conds: Iterable[Cond]) -> bool:
-        """True if one of the conditions alone is equivalent to the goal."""
-        alike = (c for c in conds if c.free == goal.free)
-        entails = self.engine.entails
-        return any(
-            entails(goal, [c], cheap=True).proved and entails(c, [goal], cheap=True).proved for c in alike
-        )
 
     def _relevant(self, goal: Cond, given: Sequence[Cond]) -> list[Assumption]:
         names = set(goal.free).union(*(c.free for c in given))

@@ -129,7 +129,7 @@ def wrong(model: Any, views: Views, seed: int | str) -> list[str]:
     return list(said)
 
 
-@pytest.mark.parametrize("path", share(bundled_files(broken=True), 2) + corpus_files(), ids=name_of)
+@pytest.mark.parametrize("path", share(bundled_files(broken=True), 4) + corpus_files(), ids=name_of)
 def test_all_that_is_said_of_a_model_agrees(path: Path) -> None:
     if len(onnx.load(path, load_external_data=False).graph.node) > MOST_NODES:
         return

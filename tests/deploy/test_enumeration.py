@@ -37,7 +37,7 @@ def all_accepted(question: Sizes, least: int, reach: int) -> list[dict[str, int]
         ("split", 1, {}, 10),
         ("split", 0, {"seq": 2}, 12),
         ("examples/attention.onnx", 0, {}, 3),
-        ("examples/unet.onnx", 1, {"batch": 1}, 24),
+        ("examples/unet.onnx", 1, {"batch": 1}, 16),
         ("tests/models/skl_gbdt/model.onnx", 0, {}, 40),
     ],
 )

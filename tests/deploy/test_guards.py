@@ -160,7 +160,7 @@ class Case:
 
 @pytest.fixture(scope="module")
 def case() -> Case:
-    return Case(60)
+    return Case(60 if EVERYTHING else 30)
 
 
 @pytest.mark.parametrize("language", ["python", pytest.param("cpp", marks=NEEDS_COMPILER)])

@@ -23,7 +23,7 @@ from ...lazy import cached_property
 from ...lower.limits import MAX_ELEMENTS as MAX_FOLLOWED
 from ...lower.types import Tensor
 from ...model import Constant
-from ...solve.engine import Engine
+from ...solve.known import Known
 from ..limits import MAX_DRAWS, MAX_ELEMENTS, MAX_TRIAL_NODES, MAX_TRIALS
 from .computed import ComputedIndices
 from .values import Use, deciding_inputs
@@ -114,7 +114,7 @@ class Deciding:
 
     def _is_impossible(self, at: Mapping[str, int]) -> bool:
         """Return True if it is proved that no values work for these sizes."""
-        return Engine(self.analysis._solved.rlimit).satisfiable(self._stated_at(self._known(at))).unsat
+        return Known(self._stated_at(self._known(at)), self.analysis._solved.prover.engine).refuted()
 
     def sizes_near(
         self, at: Mapping[str, int], fixed: Mapping[str, int], rng: random.Random
@@ -245,9 +245,9 @@ class Deciding:
         # Prefer elements other than 0, which empties tensors, and -1, which stands for any size.
         for least in (1, -1):
             bounds = [c for e in elems for c in (ge(e, least), le(e, most))]
-            answer = Engine(self.analysis._solved.rlimit).satisfiable([*stated, *bounds])
-            if answer.sat and answer.model is not None:
-                return answer.model
+            found = self.analysis._solved.prover.engine.model([*stated, *bounds])
+            if found is not None:
+                return found
         return None
 
     def _elements(self, name: str) -> list[Dim]:

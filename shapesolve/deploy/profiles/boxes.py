@@ -21,7 +21,7 @@ from ...expr.closures import Compiler, compiled_truth
 from ...expr.limits import INT32_MAX, SAFE
 from ...expr.sizes import sizes_text
 from ...solve.cone_of_influence import cone
-from ...solve.engine import Engine
+from ...solve.known import Known
 from ..limits import BOUND_STEPS, MAX_ASKED, MAX_BOXES, MAX_TRIED, MAX_WORK
 from ..sizes import NoSizes, Sizes
 
@@ -40,7 +40,7 @@ class SizesOfOne:
         self.any.known([name])
         self.symbol = analysis.symbols[name]
         self.proved = True
-        self.engine = Engine(analysis._solved.rlimit)
+        self.engine = analysis._solved.prover.engine
         fixed = {n: v for n, v in self.any.fixed.items() if n != name or n in self.bind}
         conds = [c.subs(fixed) for c in self.any.contract]
         if any(c.is_false for c in conds):
@@ -86,6 +86,7 @@ class SmallestBoxes:
             not cond.free & set(self.names) - {one.name} for one in searches for cond in one.conds
         )
         self.conds = list(dict.fromkeys(cond for one in searches for cond in one.conds))
+        self.known = Known(self.conds, searches[0].engine)
         self.tests = [(Compiler().test(c), c) for c in self.conds]
         self._proved, self._tried, self._asked = True, 0, 0
         self._rounded: list[dict[int, int]] = [{} for _ in searches]
@@ -116,17 +117,18 @@ class SmallestBoxes:
 
         After `MAX_TRIED` tests, return the box that the solver finds, and set `proved` to False.
         """
-        engine, symbols = self.searches[0].engine, [one.symbol for one in self.searches]
-        above = [*self.conds, *map(ge, symbols, low)]
-        if engine.satisfiable(above).unsat:
+        symbols = [one.symbol for one in self.searches]
+        above = list(map(ge, symbols, low))
+        if self.known.refuted(*above):
             return None
         for axis in (
             axis for axis, size in enumerate(low) if not size
         ):  # boxes of volume 0, which are infinitely many
-            answer = engine.satisfiable([*above, eq(symbols[axis], 0)])
-            if answer.sat and answer.model is not None:
-                return tuple(answer.model.get(name, size) for name, size in zip(self.names, low, strict=True))
-            self._proved = self._proved and answer.unsat
+            empty = [*above, eq(symbols[axis], 0)]
+            found = self.known.engine.model([*self.conds, *empty])
+            if found is not None:
+                return tuple(found.get(name, size) for name, size in zip(self.names, low, strict=True))
+            self._proved = self._proved and self.known.refuted(*empty)
         low = tuple(max(size, 1) for size in low)
         waiting, seen = [(prod(low), low)], {low}
         while waiting and self._tried < MAX_TRIED:
@@ -162,8 +164,9 @@ class SmallestBoxes:
         if self._asked > MAX_ASKED:
             return None
         fixed = [eq(one.symbol, sizes[one.name]) for one in self.searches]
-        answer = self.searches[0].engine.satisfiable([*self.conds, *fixed])
-        return True if answer.sat else False if answer.unsat else None
+        if self.known.engine.model([*self.conds, *fixed]) is not None:
+            return True
+        return False if self.known.refuted(*fixed) else None
 
 
 def chosen_boxes(counts: dict[Box, int], k: int, smallest: SmallestBoxes) -> tuple[list[Box], bool]:

@@ -18,7 +18,6 @@ from ...arguments import checked
 from ...expr import Cond, ge, le
 from ...expr.sizes import sizes_text
 from ...lower.types import Tensor
-from ...solve.engine import Engine
 from ...solve.sizes import Side
 from ..limits import MAX_PROFILES
 from ..sizes import NoSizes, Sizes
@@ -162,7 +161,7 @@ class _Corners:
                     raise ValueError(
                         f"{smaller} {name} = {size} is greater than {larger} {name} = {self.asked[larger][name]}"
                     )
-        self.engine = Engine(analysis._solved.rlimit)
+        self.engine = analysis._solved.prover.engine
         #: conditions that typical sizes satisfy, such as total_seq == past_seq + seq
         self.scope: tuple[Cond, ...] = analysis.contract.usual.whole.equal
 
@@ -222,13 +221,8 @@ class _Corners:
         """
         terms = [*self.analysis.contract.terms, *self.analysis.contract.assumed]
         sizes = [c for c in self.any.contract if c not in {t.cond for t in terms}]
-        if not self.engine.satisfiable([*bounds, *sizes, *(t.cond for t in terms)]).unsat:
-            return []
-        for term in [*terms]:
-            left = [t for t in terms if t is not term]
-            if self.engine.satisfiable([*bounds, *sizes, *(t.cond for t in left)]).unsat:
-                terms = left
-        return rejected_by(terms, asked)
+        core = self.engine.core([*(t.cond for t in terms), *bounds, *sizes]) or ()
+        return rejected_by([terms[i] for i in core if i < len(terms)], asked)
 
     # ------------------------------------------------------------------ several profiles
 
@@ -242,7 +236,7 @@ class _Corners:
         bounds = self._within([*tops, *others], least, tops) + self._exactly(self.any.fixed)
         for name, size in others.items():  # the other names keep their optimum if possible
             stays = ge(self.analysis.symbols[name], size)
-            if self.engine.satisfiable([*self.any.contract, *bounds, stays]).sat:
+            if self.engine.model([*self.any.contract, *bounds, stays]) is not None:
                 bounds.append(stays)
         found: list[Profile] = []
         for name in list(tops)[:MAX_PROFILES]:

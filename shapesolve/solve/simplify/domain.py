@@ -15,7 +15,6 @@ from ..cone_of_influence import reached
 from ..engine import Engine
 from ..facts import budget
 from ..known import Known, Plainly
-from ..periods import Regular
 from ..tables import Inexact, Sizes, Table
 
 #: values per symbol in a table of accepted sizes, by the number of symbols
@@ -38,7 +37,6 @@ class Domain(Known):
         self.conds = tuple(dict.fromkeys(c for c in parts if not c.is_true))
         super().__init__(sorted(self.conds, key=lambda c: len(c.free) > 1), engine, plainly)
         self.facts = self.learn()
-        self.regular = Regular()
         self._reached: dict[frozenset[str], frozenset[str]] = {}
         self._points: dict[frozenset[str], Points | None] = {}
         self._alone: dict[str, list[Cond]] = {}
@@ -108,7 +106,7 @@ class Domain(Known):
     def _pool(self, name: str, length: int) -> list[int]:
         least = self._symbols[name].lo
         low = -3 if least is None else least
-        solutions = self.regular.solutions(self.alone(name), name, 0) if low == 0 else None
+        solutions = self.engine.regular.solutions(self.alone(name), name, 0) if low == 0 else None
         if solutions is None or not len(solutions.sizes):
             return list(range(low, low + length))
         sizes = [int(s) for s in solutions.sizes]

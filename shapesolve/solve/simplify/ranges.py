@@ -44,7 +44,7 @@ def separated(conds: Sequence[Cond], engine: Engine) -> list[Cond] | None:
     if not alone and not _all_hold(names, samples, conds):
         return None
     if alone:
-        same = engine.equivalent(found, conds, names[0], 0)
+        same = engine.regular.same(found, conds, names[0], 0)
         if same is not None:
             return found if same else None
     proved = all(engine.entails(form, conds, cheap=True).proved for form in found) and all(

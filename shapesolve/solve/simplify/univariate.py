@@ -38,7 +38,7 @@ class Samples(NamedTuple):
 def fits(dim: Dim, x: Dim, domain: Domain) -> Iterator[Dim]:
     """Expressions of the symbol `x` that have the values of `dim` at accepted sizes; not proved."""
     assert x.name is not None
-    found = domain.regular.values(dim, domain.alone(x.name), x.name)
+    found = domain.engine.regular.values(dim, domain.alone(x.name), x.name)
     if found is None or len(found[0]) < 2 or int(abs(found[1]).max()) > budget.LARGEST_BOUND:
         return
     sizes, values = found[0], found[1]
