@@ -79,62 +79,6 @@ def _example(found: re.Match[str]) -> str:
     return f"{found[1]}{_typed(found[2])}"
 
 
-_PROGRAM, _VARIABLE = "shapesolve", "_SHAPESOLVE_COMPLETE"
-
-#: shell -> completion script below the home folder; startup file of the shell; line to add to that file
-_PLACES: dict[str, tuple[str, str, Callable[[Path], str]]] = {
-    "bash": (f".bash_completions/{_PROGRAM}.sh", ".bashrc", lambda script: f"source '{script}'"),
-    "zsh": (f".zfunc/_{_PROGRAM}", ".zshrc", lambda _: "fpath+=~/.zfunc; autoload -Uz compinit; compinit"),
-    "fish": (f".config/fish/completions/{_PROGRAM}.fish", "", lambda _: ""),
-}
-
-
-def completion_script(command: click.Command) -> str:
-    """Return the completion script for the current shell."""
-    return _script(command, _shell())
-
-
-def install_completion(command: click.Command) -> str:
-    """Install the completion script for the current shell, and return a message."""
-    from ..model.saving import write_atomically
-
-    shell = _shell()
-    script = _script(command, shell)
-    place, start, line = _PLACES[shell]
-    file = Path.home() / place
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(file, f"{script}\n".encode())
-        if start:
-            _add_line(Path.home() / start, line(file))
-    except OSError as e:
-        fail(f"cannot write {e.filename or file}: {e.strerror or e}")
-    return f"{shell} completion installed in {file}\nRestart the terminal to use it"
-
-
-def _shell() -> str:
-    name = Path(os.environ.get("SHELL", "")).name
-    if name not in _PLACES:
-        fail(f"completion supports {', '.join(_PLACES)}, but SHELL is {name or 'not set'}")
-    return name
-
-
-def _script(command: click.Command, shell: str) -> str:
-    from click.shell_completion import get_completion_class
-
-    found = get_completion_class(shell)
-    assert found is not None
-    return found(command, {}, _PROGRAM, _VARIABLE).source().strip()
-
-
-def _add_line(file: Path, line: str) -> None:
-    """Append a line to the user's startup file, which may be a link, unless the file contains it."""
-    if file.is_file() and line.encode() in file.read_bytes().splitlines():
-        return
-    with file.open("ab") as out:
-        out.write(f"\n{line}\n".encode())
-
-
 @dataclass(frozen=True)
 class Argument:
     """Positional argument of a command."""
