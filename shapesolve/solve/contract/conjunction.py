@@ -15,7 +15,7 @@ from ..facts.facts import Facts
 from ..facts.residual import intervals
 from ..known import Known, ground, is_size
 from ..simplify.cost import cost
-from ..simplify.forms import by_factors, by_members, is_worked_on
+from ..simplify.forms import by_choices, by_factors, by_members, is_worked_on
 from ..simplify.ranges import separated
 from ..simplify.simplifier import Simplifier
 from .contract import text_of
@@ -52,7 +52,9 @@ class Conjunction:
         """
         parts: dict[Cond, Numbers] = {}
         for cond, numbers in conds.items():
-            for part in self._parts(by_factors(cond)):
+            factored = by_factors(cond)
+            plain = by_choices(factored)
+            for part in self._parts(plain if plain.kind != "and" and is_plain(plain) else factored):
                 parts[part] = parts.get(part, frozenset()) | numbers
         for cond in sorted(parts, key=_by_size):
             self._add(cond, parts[cond])

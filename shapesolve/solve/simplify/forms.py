@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from ...expr import (
+    Atom,
     Cond,
     Dim,
+    DimTooLarge,
     all_of,
     any_of,
+    constant,
     eq,
     ge,
     ne,
     of_atom,
+    rebuild,
 )
 from ...expr.canonical import common_factor, never_one, without
 from ...expr.plain import is_plain
@@ -36,6 +42,34 @@ def is_short(cond: Cond) -> bool:
     quotients = [a for a in atoms_of(cond) if a.kind == "//"] if plain else []
     divisors = (a.args[1] for a in quotients)
     return plain and not any(a.kind == "//" for d in divisors for mono, _ in d.terms for a in mono)
+
+
+def by_choices(cond: Cond) -> Cond:
+    """Return the condition with an if-then-else inside it moved to the top: `(c or f(b)) and (~c or f(a))` for `f(a if c
+    else b)`.
+
+    `broadcast(a, b)` is `b if a == 1 else a`. A condition without choices, or with more than one, is returned
+    unchanged.
+    """
+    chosen = [a for a in atoms_of(cond) if a.kind in ("ite", "broadcast", "pos")]
+    if len(chosen) != 1 or cond.kind == "and":
+        return cond
+    atom = chosen[0]
+    if atom.kind == "ite":
+        test, a, b = atom.args
+    elif atom.kind == "pos":
+        test, a, b = ge(atom.args[0], 0), atom.args[0], constant(0)
+    elif len(atom.args) == 2:
+        test, a, b = ne(atom.args[0], 1), atom.args[0], atom.args[1]
+    else:
+        return cond
+    try:
+        first, second = (cond.map_dims(partial(_with, atom=atom, to=to)) for to in (a, b))
+    except (ZeroDivisionError, DimTooLarge):
+        return cond
+    if atom in atoms_of(first, second):
+        return cond
+    return all_of((any_of((~test, first)), any_of((test, second))))
 
 
 def by_members(cond: Cond) -> Cond:
@@ -82,3 +116,16 @@ def by_factors(cond: Cond) -> Cond:
 def related(kind: str, d: Dim) -> Cond:
     """The relation of this kind between `d` and 0."""
     return eq(d, 0) if kind == "==" else ne(d, 0) if kind == "!=" else ge(d, 0)
+
+
+def _with(d: Dim, atom: Atom, to: Dim) -> Dim:
+    """`d` with one atom replaced in its terms and numerators."""
+
+    def replaced(a: Atom) -> Dim:
+        if a is atom:
+            return to
+        if a.kind == "//":
+            return rebuild(a.args[0], replaced) // rebuild(a.args[1], replaced)
+        return of_atom(a)
+
+    return rebuild(d, replaced)
