@@ -98,8 +98,8 @@ def render_nav(docs: Path) -> str:
 
 
 def render_rules(docs: Path) -> str:
-    """Return ``guides/simplify.md`` with a row for each rule of `simplify`."""
-    text = (docs / "guides/simplify.md").read_text("utf-8")
+    """Return ``reference/simplify-rules.md`` with a row for each rule of `simplify`."""
+    text = (docs / "reference/simplify-rules.md").read_text("utf-8")
     rows = [(r.pattern, r.obligation, r.replacement) for r in RULES]
     table = "".join(f"| {' | '.join(row)} |\n" for row in (*rows, *BEYOND_NODES))
     head, line, rest = text.partition("| pattern | proved condition | replacement |\n|---|---|---|\n")
@@ -113,9 +113,9 @@ def write_pages(docs: Path) -> None:
         for name, text in pages.items():
             (docs / folder / name).write_text(text, "utf-8")
     (docs / "schema.json").write_text(json.dumps(schema(), indent=1) + "\n", "utf-8")
-    (docs / "json.md").write_text(page(), "utf-8")
+    (docs / "reference/json.md").write_text(page(), "utf-8")
     (docs / "mkdocs.yml").write_text(render_nav(docs), "utf-8")
-    (docs / "guides/simplify.md").write_text(render_rules(docs), "utf-8")
+    (docs / "reference/simplify-rules.md").write_text(render_rules(docs), "utf-8")
 
 
 if __name__ == "__main__":

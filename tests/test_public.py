@@ -18,7 +18,7 @@ ATTENTION = ROOT / "examples/attention.onnx"
 
 
 def test_the_page_of_the_api_lists_the_members_of_an_analysis() -> None:
-    page = (ROOT / "docs/api.md").read_text("utf-8").partition("::: shapesolve.Analysis\n")[2]
+    page = (ROOT / "docs/reference/api.md").read_text("utf-8").partition("::: shapesolve.Analysis\n")[2]
     listed = re.findall(r"^        - (\w+)$", page.partition("\n## ")[0], re.MULTILINE)
     assert sorted(listed) == [name for name in dir(ss.Analysis) if not name.startswith("_")]
 

@@ -31,7 +31,7 @@ class UnknownOperator(Kind):
 
     ## What to do
 
-    Declare the operator by a signature or a function (see [adding an operator](../guides/operators.md)) in
+    Declare the operator by a signature or a function (see [adding an operator](../how-to/custom-operators.md)) in
     a Python module, and load it with `--plugin my_ops`. Alternatively, define the operator as a function in
     the model.
     """

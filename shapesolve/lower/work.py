@@ -3,7 +3,7 @@
 A multiply-accumulate (MAC) is one multiplication and one addition to a running sum; matrix products, convolutions,
 recurrent
 cells, and attention are counted in MACs. All other arithmetic counts one operation per element and function, for any
-function; moving, selecting, and converting elements counts as zero. `docs/guides/cost.md` has the full definition.
+function; moving, selecting, and converting elements counts as zero. `docs/reference/cost-model.md` has the full definition.
 """
 
 from __future__ import annotations

@@ -21,6 +21,7 @@ from .correction import Correction, advise
 from .declared import (
     Declaration,
     ExportCall,
+    call_of_program,
     declared_axes,
     entries_added,
     python_name,
@@ -58,7 +59,8 @@ def check(
         print(report)
 
     Args:
-        module: A `torch.nn.Module` or a function of tensors. Of a compiled one the original is checked.
+        module: A `torch.nn.Module` or a function of tensors; the original of a compiled one is checked. An exported
+            program is checked with its own example, and with its dynamic sizes as the declaration.
         args: Example arguments, as for `torch.onnx.export`.
         kwargs: Example keyword arguments.
         dynamic_shapes: The declaration, as for `torch.onnx.export`; names may be strings. If None, the report says that
@@ -88,25 +90,23 @@ def check(
         )
     settings = Settings(tuple(assume), broadcast, rlimit, confirm, infer, opset)
     given = tuple(args) if isinstance(args, (tuple, list)) else (args,)
-    named = dict(kwargs or {})
-    if not callable(module) or isinstance(module, _EXPORTED) or hasattr(module, "to_model_proto"):
+    program = getattr(module, "exported_program", module)  # of what torch.onnx.export returned
+    if isinstance(program, torch.export.ExportedProgram):
+        call = call_of_program(program)
+    elif callable(module):
+        call = ExportCall(as_module(module), given, dict(kwargs or {}), dynamic_shapes)
+    else:
         raise TypeError(
-            f"check takes a module or a function, not {type(module).__name__}; of an exported model,"
-            " check the file: shapesolve.analyze(model), or shapesolve check FILE"
+            f"check takes a module or a function, not {type(module).__name__}; of a file: shapesolve check FILE"
         )
-    call = ExportCall(as_module(module), given, named, dynamic_shapes)
     if examples:
         more = AdditionalInputs()
         for example in examples:
-            more.add(tuple(example), named)
+            more.add(tuple(example), call.kwargs)
         call, infer = replace(call, spec=more), True
     if infer:
         return _inferred(call, settings)
     return _undeclared(call, settings) if call.spec is None else _of_module(resolved(call), settings)
-
-
-#: results of an export, which are callable in part
-_EXPORTED = (torch.export.ExportedProgram, torch.onnx.ONNXProgram)
 
 
 # ---------------------------------------------------------------------- what is asked
@@ -185,7 +185,9 @@ def _checked(call: ExportCall, settings: Settings) -> Report:
     judged = judge(declaration, export, ModuleRuns(call, declaration), settings)
     advice = advise(judged, settings)
     return Report(
-        call.module.name if isinstance(call.module, FunctionModule) else type(call.module).__qualname__,
+        call.module.name
+        if isinstance(call.module, FunctionModule)
+        else type(call.module).__qualname__.rpartition(".")[2],
         ranked(Wording(judged, advice).findings()),
         declaration,
         outcomes(judged),

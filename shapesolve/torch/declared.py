@@ -232,6 +232,26 @@ def _plain(spec: Any) -> Any:
     return spec
 
 
+def call_of_program(program: torch.export.ExportedProgram) -> ExportCall:
+    """The call that an exported program stands for: its example, and its sizes under names of their inputs."""
+    nodes = {node.name: node for node in program.graph.nodes}
+    names = [s.arg.name for s in program.graph_signature.input_specs if s.kind.name == "USER_INPUT"]
+    shapes = [getattr(nodes[name].meta.get("val"), "shape", ()) if name in nodes else () for name in names]
+    ranges = {str(size): bounds for size, bounds in program.range_constraints.items()}
+    dims: dict[str, Any] = {}
+
+    def entry(leaf: int, path: str, axis: int, size: int) -> Any:
+        text = str(shapes[leaf][axis])
+        if text not in ranges:  # a number, or derived from another size
+            return None if text.isdigit() else TorchDim.AUTO
+        low, high = finite(ranges[text].lower), finite(ranges[text].upper)
+        return dims.setdefault(text, TorchDim(python_name(f"{path}_dim{axis}"), min=low, max=high))
+
+    args, kwargs = program.example_inputs
+    call = ExportCall(program.module(), args, kwargs)
+    return replace(call, spec=declared_axes(call, entry))
+
+
 def hint_of(entry: Any) -> str:
     """``AUTO``, ``DYNAMIC`` or ``STATIC``; empty if the entry is not a hint."""
     return str(getattr(getattr(entry, "type", None), "name", ""))

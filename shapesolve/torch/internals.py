@@ -21,7 +21,8 @@ from torch.utils._sympy.value_ranges import ValueRangeError
 
 __all__ = [
     "ConstraintViolationError", "TorchDispatchMode", "ValueRangeError", "example_size", "fresh_kernels", "guard_text", "hooked",
-    "input_shapes", "original", "pytree", "shape_env", "symbols_of", "tree_map_with_path",
+    "input_shapes", "original", "pytree", "shape_env", "size_arguments", "symbols_of",
+    "tree_map_with_path",
 ]  # fmt: skip
 
 # ---------------------------------------------------------------------- hooks of one thread
@@ -132,6 +133,17 @@ def _number_or_text(size: Any) -> int | str:
 def example_size(size: Any) -> int:
     """The size that a symbolic size has in the example; 0 for a number."""
     return 0 if isinstance(size, int) else int(size.node.hint or 0)
+
+
+def size_arguments(call: torch.fx.Node) -> list[Any]:
+    """The arguments of a call that may be sizes, one by one: not axes, and not the 2 of ``x * 2``."""
+    schema, makes = getattr(call.target, "_schema", None), not call.all_input_nodes  # as ``torch.arange(10)``
+    found: list[Any] = []
+    for argument, given in zip(() if schema is None else schema.arguments, call.args):
+        is_size = makes or str(argument.type) not in ("Tensor", "number")
+        if is_size and not re.search("dim|axis", argument.name):
+            found += pytree.tree_leaves(given)
+    return found
 
 
 def guard_text(expr: Any) -> str:

@@ -20,6 +20,7 @@ from ..solve.facts.log import ConstraintSet
 from ..solve.known import defined_where
 from .declared import Axis, Declaration
 from .exporting import Exported
+from .internals import size_arguments
 from .places import NOWHERE, Place, SourceOrigin, trace_of
 
 # ---------------------------------------------------------------------- guards
@@ -189,7 +190,7 @@ def cause_of(cond: Cond, failing: SourceOrigin, module: Any) -> SourceOrigin | N
     for node in _upstream(failing.place, module):
         shape = tuple(getattr(node.meta.get("val"), "shape", ()))
         trace = trace_of(node)
-        if number not in shape or _is_axis(node, number) or _splits(node, shape, number):
+        if number not in shape or number not in size_arguments(node) or _splits(node, shape, number):
             continue
         if trace and _contains(trace[-1], number):
             return SourceOrigin(trace, failing.module, failing.kind)
@@ -223,16 +224,6 @@ def _contains(place: Place, number: int) -> bool:
     """True if the line contains the number, not counted from the end (``transpose(-1, -2)``)."""
     found = re.finditer(rf"(?<![\w.]){number}(?![\w.])", place.code)
     return any(not re.search(r"(^|[(\[{,:=])\s*-$", place.code[: m.start()].rstrip()) for m in found)
-
-
-def _is_axis(node: Any, number: int) -> bool:
-    """True if the number is an axis of a call, as in ``transpose(1, 2)``. Sizes are SymInt in a schema, axes are int."""
-    schema = getattr(node.target, "_schema", None)
-    if schema is None:
-        return False
-    given = zip((a.name for a in schema.arguments), node.args)
-    axes = re.findall(r"\bint(?:\[\d*\])?\??\s(\w+)", str(schema))
-    return any(number == v or (isinstance(v, (list, tuple)) and number in v) for n, v in given if n in axes)
 
 
 def _splits(node: Any, shape: Sequence[Any], number: int) -> bool:

@@ -115,4 +115,4 @@ def test_the_page_of_contracts():
 
 @pytest.mark.skipif(not (CORPUS / "models").is_dir(), reason="needs the corpus")
 def test_the_page_in_the_documentation_is_current():
-    assert page_of_contracts(CORPUS / "models") == (ROOT / "docs/contracts.md").read_text("utf-8")
+    assert page_of_contracts(CORPUS / "models") == (ROOT / "docs/reference/contracts.md").read_text("utf-8")

@@ -4,8 +4,8 @@ Nothing here knows the package's formulas.
 
     python -m tests.deploy.replay CORPUS     # every model: memory replayed, operations counted, held against `shapesolve.cost`
 
-The definitions are those of docs/guides/cost.md: liveness in the order of the file, one MAC per product that is summed, and
-operations per element.
+The definitions are those of docs/reference/cost-model.md: liveness in the order of the file, one MAC per product that is
+summed, and operations per element.
 """
 
 from __future__ import annotations

@@ -103,7 +103,7 @@ _UNCOUNTED = """
 
 
 def test_standard_operators_declare_their_work() -> None:
-    """All but those of which docs/guides/cost.md says that they are not counted, and what they are made of: bodies, drawing."""
+    """All but those that docs/reference/cost-model.md leaves out, and what they are made of: bodies, drawing."""
     left = {r.op_type for r in default_registry() if r.domain == "" and r.work is None and not r.bodies}
     assert sorted(left) == _UNCOUNTED.split()
 

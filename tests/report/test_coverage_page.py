@@ -11,7 +11,7 @@ import onnx
 from shapesolve.report.coverage import coverage
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs/operators.md"
+PAGE = ROOT / "docs/reference/operators.md"
 
 
 def test_no_operator_of_the_installed_onnx_is_missing() -> None:
@@ -26,7 +26,7 @@ def test_every_row_says_how() -> None:
 
 
 def test_the_page_is_current(tmp_path: Path) -> None:
-    """`python .ci/operators.py docs/operators.md` writes it again."""
+    """`python .ci/operators.py docs/reference/operators.md` writes it again."""
     text = PAGE.read_text("utf-8")
     if f"of onnx {onnx.__version__} " in text:  # another onnx has other operators
         page = tmp_path / "operators.md"  # in a process of its own: other tests register operators

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from pages import render_findings, render_nav, render_pages
+from pages import render_findings, render_nav, render_pages, render_rules
 
 from shapesolve.cli import app
 from shapesolve.findings.diagnose import CODES
@@ -45,6 +45,11 @@ def test_pages_of_commands_are_current() -> None:
     assert {f.name for f in (DOCS / "cli").glob("*.md")} == set(pages)
     for name, text in pages.items():
         assert (DOCS / "cli" / name).read_text("utf-8") == text, name
+
+
+def test_the_page_of_rules_has_every_rule() -> None:
+    """`python .ci/pages.py docs` writes them again."""
+    assert render_rules(DOCS) == (DOCS / "reference/simplify-rules.md").read_text("utf-8")
 
 
 def test_every_command_has_a_page() -> None:

@@ -129,4 +129,4 @@ def test_the_schema_refuses_what_is_not_said(tmp_path: Path) -> None:
 def test_the_page_and_the_file_are_current() -> None:
     """`python .ci/pages.py docs` writes them again."""
     assert json.loads((ROOT / "docs/schema.json").read_text("utf-8")) == schema()
-    assert (ROOT / "docs/json.md").read_text("utf-8") == page()
+    assert (ROOT / "docs/reference/json.md").read_text("utf-8") == page()

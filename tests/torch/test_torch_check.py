@@ -129,12 +129,16 @@ def test_a_declaration_that_does_not_fit_is_a_finding() -> None:
     assert "`dynamic_shapes`" in str(report)
 
 
-def test_what_is_exported_already_is_checked_as_a_file() -> None:
+def test_an_exported_program_is_checked_with_its_example() -> None:
     with quiet():
         program = torch.export.export(Nested(), X, dynamic_shapes=SHAPES)
         exported = torch.onnx.export(Nested(), X, dynamo=True, dynamic_shapes=SHAPES, verbose=False)
-    for given in (program, exported, exported.model_proto, "net.onnx"):
-        with pytest.raises(TypeError, match=r"shapesolve\.analyze"):
+    for given in (program, exported):
+        report = check(given)
+        assert any("<= 16" in f.title and f.place for f in report.errors), str(report)
+        assert "max=16" in report.corrected
+    for given in (exported.model_proto, "net.onnx"):
+        with pytest.raises(TypeError, match=r"shapesolve check FILE"):
             check(given)
     analysis = analyze(exported)
     assert any("<= 16" in term.text for term in analysis.contract.usual)

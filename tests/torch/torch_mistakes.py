@@ -313,3 +313,16 @@ class BatchForLength(nn.Module):
         b, n, _ = x.shape
         y = x.reshape(b * n, 8)
         return x + y.reshape(n, b, 8)  # the mistake
+
+
+@bench.add(lambda: (zeros(2, 9, 6),), {"x": {0: batch, 1: seq}}, "SS601")
+class StateOfExample(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.GRU(6, 5, batch_first=True)
+        self.register_buffer("state", zeros(1, 2, 5))
+
+    def forward(self, x):
+        scaled = x * 2
+        y, state = self.layer(scaled, self.state)  # the mistake
+        return y, state
