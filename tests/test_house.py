@@ -45,7 +45,6 @@ NAMING = {
     "causes/edits.py": "writes a Transpose or an Unsqueeze more",
     "expr/grammar.py": "functions of a language of that name",
     "lower/__init__.py": "a class of that name",
-    "report/layouts.py": "a class of that name",
     "lower/semantics.py": "differences between onnxruntime and the standard",
 }
 #: functions that make a node, and the argument that is its operator
