@@ -164,7 +164,6 @@ ENGINES = [
     "answers/solved",
     "answers/violation",
     "causes/conflict",
-    "constraints/audit",
     "constraints/cores",
     "torch/verdicts",
 ]

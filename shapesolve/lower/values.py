@@ -133,7 +133,6 @@ class Value:
 
     @classmethod
     def _bounded(cls, elems: Seq[Elem]) -> Value | None:
-        """Return the bounds of integer elements, for tensors with too many to keep."""
         dims = [e for e in elems if isinstance(e, Dim)]
         return span(dims, dims, True) if len(dims) == len(elems) else None
 

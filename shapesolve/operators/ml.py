@@ -32,8 +32,8 @@ ml = partial(lower, domain=ML)
 
 # https://onnx.ai/onnx/operators/onnx_aionnxml_Binarizer.html
 # https://onnx.ai/onnx/operators/onnx_aionnxml_Imputer.html
-same_shape("Binarizer", types=(0,), work=each(0))
-same_shape("Imputer", types=(0,), work=each(0))
+same_shape("Binarizer", work=each(0))
+same_shape("Imputer", work=each(0))
 
 
 def length(op: Op, *names: str) -> int:
@@ -73,14 +73,14 @@ def require_features(op: Op, wanted: Cond, why: str) -> None:
 
 
 # https://onnx.ai/onnx/operators/onnx_aionnxml_Normalizer.html
-@ml("Normalizer", types=("float",), work=each(3), axes=SAMPLES)
+@ml("Normalizer", work=each(3), axes=SAMPLES)
 def normalizer(op: Op) -> Known:
     rows_of(op)
     return op.like()
 
 
 # https://onnx.ai/onnx/operators/onnx_aionnxml_Scaler.html
-@ml("Scaler", types=("float",), work=each(2), axes="*S c -> *S C")
+@ml("Scaler", work=each(2), axes="*S c -> *S C")
 def scaler(op: Op) -> Known:
     shape, offsets = op.shape(0), length(op, "offset")
     if offsets != length(op, "scale"):
@@ -101,7 +101,6 @@ def _picked_axes(op: Op, _: Outputs) -> Links:
 @ml(
     "ArrayFeatureExtractor",
     reads={1: along(-1)},
-    types=(0,),
     values=True,
     elements=(1,),
     work=MOVES,
@@ -136,7 +135,7 @@ def picked(op: Op, last: int) -> Value | None:
 
 
 # https://onnx.ai/onnx/operators/onnx_aionnxml_FeatureVectorizer.html
-@ml("FeatureVectorizer", types=("float",), work=MOVES)
+@ml("FeatureVectorizer", work=MOVES)
 def feature_vectorizer(op: Op) -> Known:
     wide = op.ints_attr("inputdimensions")
     first: tuple[Dim, int] | None = None
@@ -153,7 +152,7 @@ def feature_vectorizer(op: Op) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx_aionnxml_OneHotEncoder.html
-@ml("OneHotEncoder", types=("float",), work=MOVES, axes="*S -> *S K")
+@ml("OneHotEncoder", work=MOVES, axes="*S -> *S K")
 def one_hot_encoder(op: Op) -> Known:
     shape = op.shape(0)
     one_of(op, "cats_int64s", "cats_strings")

@@ -18,12 +18,12 @@ from .rewiring import lower_as
 NORMAL = along_axis(-1, rest=True)
 
 for name in ("MemcpyFromHost", "MemcpyToHost"):
-    signature(name, "*S -> *S", types=(0,))
+    signature(name, "*S -> *S")
 for name in ("Affine", "ParametricSoftplus", "Scale", "ScaledTanh"):  # further inputs are not looked at
-    signature(name, "*S, ?... -> *S", types=(0,))
+    signature(name, "*S, ?... -> *S")
 
 
-@lower("ImageScaler", types=(0,), work=each())
+@lower("ImageScaler", work=each())
 def image_scaler(op: Op) -> Known:
     shape, bias = op.shape(0), op.attr("bias", ())
     if shape is None:
@@ -35,7 +35,7 @@ def image_scaler(op: Op) -> Known:
     return op.out(shape)
 
 
-signature("GRUUnit", "*S, ?, ?, ? -> *S", types=(0,), runtime=("no kernel",))
+signature("GRUUnit", "*S, ?, ?, ? -> *S", runtime=("no kernel",))
 signature("AllReduce", "*S -> *S", domain=MICROSOFT)
 
 # https://github.com/NVIDIA/TensorRT/tree/main/plugin/efficientNMSPlugin
@@ -68,12 +68,12 @@ def simplified_layer_normalization(op: Op) -> list[Known | None]:
     return [normal, deviation]
 
 
-@lower("DynamicSlice", types=(0,), values=True, data=(1, 2, 3), vectors=(1, 2, 3), work=MOVES)
+@lower("DynamicSlice", values=True, data=(1, 2, 3), vectors=(1, 2, 3), work=MOVES)
 def dynamic_slice(op: Op) -> list[Known | None]:
     return lower_as(op, "Slice", 10, (0, 1, 2, 3))
 
 
-@lower("Crop", types=(0,), work=MOVES)
+@lower("Crop", work=MOVES)
 def crop(op: Op) -> Known:
     """Lower Crop: `border` is left, top, right, bottom; `scale` is the height and width to keep."""
     shape, border, scale = op.sized(0, 4), op.ints_attr("border") or (), op.ints_attr("scale")

@@ -17,7 +17,7 @@ from torch.export import Dim as TorchDim
 from ..analysis import DEFAULT_RLIMIT, BroadcastMode
 from ..expr import Cond, parse_cond
 from ..report.gate import SEVERITIES
-from .correction import Correction, advise
+from .correction import Advice, Correction, advise
 from .declared import (
     Declaration,
     ExportCall,
@@ -33,9 +33,9 @@ from .exporting import Exported, FunctionModule, as_module, exported
 from .findings import Wording, found_declaration, nothing_dynamic, to_paste
 from .places import SourceFinding, own_words
 from .report import Report, outcomes
-from .running import ModuleRuns
+from .running import ModuleRuns, probes
 from .traced import lost_axes
-from .verdicts import Settings, judge
+from .verdicts import Judged, Settings, judge
 
 
 def check(
@@ -61,7 +61,7 @@ def check(
     Args:
         module: A `torch.nn.Module` or a function of tensors; the original of a compiled one is checked. An exported
             program is checked with its own example, and with its dynamic sizes as the declaration.
-        args: Example arguments, as for `torch.onnx.export`.
+        args: Example arguments, as for `torch.onnx.export`, which takes a dict at the end for `kwargs`.
         kwargs: Example keyword arguments.
         dynamic_shapes: The declaration, as for `torch.onnx.export`; names may be strings. If None, the report says that
             every size is fixed, and suggests a declaration; ``{}`` declares that all sizes are fixed.
@@ -89,12 +89,15 @@ def check(
             ' {"x": {0: "batch"}}, by the names of the parameters'
         )
     settings = Settings(tuple(assume), broadcast, rlimit, confirm, infer, opset)
-    given = tuple(args) if isinstance(args, (tuple, list)) else (args,)
+    given: list[Any] = [*args] if isinstance(args, (tuple, list)) else [args]
+    named = dict(kwargs or {})
+    if not named and given and isinstance(given[-1], dict):  # as torch.onnx.export takes it
+        named = dict(given.pop())
     program = getattr(module, "exported_program", module)  # of what torch.onnx.export returned
     if isinstance(program, torch.export.ExportedProgram):
         call = call_of_program(program)
     elif callable(module):
-        call = ExportCall(as_module(module), given, dict(kwargs or {}), dynamic_shapes)
+        call = ExportCall(as_module(module), tuple(given), named, dynamic_shapes)
     else:
         raise TypeError(
             f"check takes a module or a function, not {type(module).__name__}; of a file: shapesolve check FILE"
@@ -142,27 +145,37 @@ def _inferred(call: ExportCall, settings: Settings) -> Report:
 
 def _of_module(call: ExportCall, settings: Settings) -> Report:
     """Report on a call. If a size came out fixed, look for a missing entry or an example of size 1."""
-    report = _checked(call, settings)
-    fixed = {s.root.name for s in report.sizes if s.state == "fixed"}
-    mine = next((f for f in report.findings if any(n in f.term for n in fixed)), None)
-    if mine is None or settings.infer:
-        return report
-    for title, way, other in _ways_out(call, report.declaration, fixed):
-        found = _checked(other, settings)
+    judged = _judged(call, settings)
+    fixed = [r for r in judged.real if r.kind == "fixed"]
+    names = {n for r in fixed for n in r.roots}
+    for title, way, other in _ways_out(judged, names) if fixed and not settings.infer else ():
+        if settings.confirm and not _runs_otherwise(other, names):
+            continue
+        again = _judged(other, settings)
+        found = _report(again, advise(again, settings))
         still = {s.root.name for s in found.sizes if s.state in ("fixed", "unknown")}
-        if found.model is None or still & fixed or any(f.verdict == "export" for f in found.errors):
+        if found.model is None or still & names or any(f.verdict == "export" for f in found.errors):
             continue
         tried = settings.confirm and (found.tried or found.ok)
         text = found.corrected or (spec_text(other.spec) if other.spec is not call.spec else "")
+        report = _report(judged, Advice(Correction(judged.declaration)))
+        mine = next(f for f in report.findings if any(n in f.term for n in names))
         findings = ranked([replace(mine, title=title, help=to_paste(way, text, tried)), *found.findings])
         return replace(report, findings=findings, corrected=text, tried=tried)
-    return report
+    return _report(judged, advise(judged, settings))
 
 
-def _ways_out(
-    call: ExportCall, found: Declaration, fixed: Collection[str]
-) -> Iterator[tuple[str, str, ExportCall]]:
+def _runs_otherwise(call: ExportCall, names: Iterable[str]) -> bool:
+    """Whether a module runs at another value of each of these sizes, which shows before an export."""
+    runs = ModuleRuns(call, declaration := read_declaration(call))
+    if not runs.usable:
+        return False
+    return all(runs.runs_at(next(probes(declaration, runs.example, (), [name]), {})) for name in names)
+
+
+def _ways_out(judged: Judged, fixed: Collection[str]) -> Iterator[tuple[str, str, ExportCall]]:
     """Causes of fixed sizes: a title, a way out, and the changed call."""
+    call, found = judged.call, judged.declaration
     alone = {str(a.size.name): a for a in reversed(found.axes) if a.size.name in fixed}
     ones = {n: max(2, found.roots[n].low or 2) for n, a in alone.items() if a.example == 1}
     if ones:
@@ -177,19 +190,20 @@ def _ways_out(
             yield title, "declare it", replace(call, spec=spec)
 
 
-def _checked(call: ExportCall, settings: Settings) -> Report:
+def _judged(call: ExportCall, settings: Settings) -> Judged:
     export = exported(call, settings.opset)
     declaration = _declared(call, export, settings.assume)
     if export.proto is not None and not lost_axes(export, declaration):
         export = replace(export, refusal=None)  # the exporter took the sizes as declared
-    judged = judge(declaration, export, ModuleRuns(call, declaration), settings)
-    advice = advise(judged, settings)
+    return judge(declaration, export, ModuleRuns(call, declaration), settings)
+
+
+def _report(judged: Judged, advice: Advice) -> Report:
+    module, export = judged.call.module, judged.export
     return Report(
-        call.module.name
-        if isinstance(call.module, FunctionModule)
-        else type(call.module).__qualname__.rpartition(".")[2],
+        module.name if isinstance(module, FunctionModule) else type(module).__qualname__.rpartition(".")[2],
         ranked(Wording(judged, advice).findings()),
-        declaration,
+        judged.declaration,
         outcomes(judged),
         advice.text,
         own_words(export.refusal) if export.refusal is not None else "",

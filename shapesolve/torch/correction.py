@@ -15,7 +15,7 @@ from ..expr.traverse import atoms_of
 from ..solve.facts.budget import MAX_AHEAD
 from .declared import Axis, Declaration, declared_axes, python_name, read_declaration, spec_text
 from .exporting import exported
-from .limits import COMPARED
+from .limits import COMPARED, MAX_PROBES
 from .running import FileRuns, ModuleRuns, Sizes, example_sizes, probes, root_size
 from .traced import lost_axes
 from .verdicts import Comparison, Judged, Restriction, Settings, holds_at, last_bound
@@ -282,18 +282,14 @@ def holds(trial: Correction, runs: ModuleRuns, opset: int | None, needed: Sequen
     """
     if trial.elsewhere:
         return False
+    allowed = (s for s in (*trial.promised(runs), runs.example) if all(holds_at(c, s) for c in needed))
+    tried = [runs.at(sizes) for sizes in itertools.islice(allowed, MAX_PROBES)]
+    if any(ran.state == "fails" for ran in tried):  # runs cost less than an export
+        return False
     call = replace(runs.call, spec=trial.spec)
     export = exported(call, opset)
     if export.proto is None or lost_axes(export, read_declaration(call)):
         return False
-    graph, ran, agreed = FileRuns(runs, export), 0, 0
-    for sizes in itertools.chain(trial.promised(runs), [runs.example]):
-        allowed = all(holds_at(c, sizes) for c in needed)
-        state = runs.at(sizes).state if allowed else "unknown"
-        same = graph.agrees(sizes) if state == "runs" else None
-        if state == "fails" or same is False:
-            return False
-        ran, agreed = ran + (state == "runs"), agreed + (same is True)
-        if ran == COMPARED:
-            break
-    return True if agreed else None
+    graph = FileRuns(runs, export)
+    same = [graph.agrees(dict(ran.sizes)) for ran in tried if ran.state == "runs"][:COMPARED]
+    return False if False in same else True if True in same else None

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-import io
 import itertools
 import logging
 import re
 import sys
-import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextvars import ContextVar
@@ -58,7 +56,7 @@ def _is_heard(_: logging.LogRecord) -> bool:
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Suppress this thread's logs and warnings, and its output unless other threads run."""
+    """Suppress this thread's logs and warnings."""
     loggers = [logging.root, *logging.root.manager.loggerDict.values()]
     for handler in [logging.lastResort, *(h for logger in loggers for h in getattr(logger, "handlers", ()))]:
         if handler is not None:
@@ -67,15 +65,7 @@ def quiet() -> Iterator[None]:
         warnings.simplefilter("ignore", category=_Muted)
     token = _QUIET.set(True)
     try:
-        own = {
-            threading.current_thread(),
-            *(t for t in threading.enumerate() if "tqdm" in type(t).__module__),
-        }
-        if {*threading.enumerate()} > own:  # PyTorch's progress bars have a thread, which prints nothing
-            yield
-        else:
-            with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-                yield
+        yield
     finally:
         _QUIET.reset(token)
 
@@ -236,7 +226,8 @@ def exported(call: ExportCall, opset: int | None = None) -> Exported:
     with quiet(), fresh_kernels(), hooked(guard=trace.guard, solve=trace.solve, unroll=trace.unroll):
         try:
             made = torch.onnx.export(
-                call.module, call.args, kwargs=call.kwargs, dynamic_shapes=call.spec, dynamo=True,
+                # a dict at the end of its arguments is taken for keyword arguments
+                call.module, (*call.args, call.kwargs), dynamic_shapes=call.spec, dynamo=True,
                 opset_version=opset, verbose=False,
             )  # fmt: skip
         except OwnError as marked:

@@ -28,6 +28,7 @@ from .places import (
     origin_of_error,
     own_words,
     read_trace,
+    return_of,
     trace_of,
 )  # fmt: skip
 from .running import Ran
@@ -68,7 +69,7 @@ class Wording:
         """The finding of an export that ends without a file, or without a program."""
         export, example = self.judged.export, self.judged.example
         if export.failed is not None and export.unwritten:
-            yield unwritable(export.failed, self._runs())
+            yield unwritable(export.failed, self.judged.call.module, self._runs())
         elif export.refusal is not None and example is not None and example.state == "fails":
             title = (
                 f"the module fails on the example arguments, before any export: {first_line(example.words)}"
@@ -346,7 +347,7 @@ def _translated(error: BaseException, words: str) -> str:
     return f"torch.export refuses the module: {kind}: {first_line(words)}"
 
 
-def unwritable(error: BaseException, runs: str = "") -> SourceFinding:
+def unwritable(error: BaseException, module: Any, runs: str = "") -> SourceFinding:
     """The finding of a failed write after torch.export succeeded. `runs` is text about sizes that run."""
     if isinstance(error, Unrolled):
         help = _UNROLLED.format("nn.LSTM")
@@ -363,7 +364,7 @@ def unwritable(error: BaseException, runs: str = "") -> SourceFinding:
         f"the module runs, and {title}" if runs else title,
         notes=(*list(dict.fromkeys(reversed(causes)))[:MAX_SHOWN], *filter(None, [runs])),
         help=_UNROLLED.format(layer[0]) if layer is not None else "",
-        origin=SourceOrigin(trace) if trace else _origin_of(error),
+        origin=SourceOrigin(trace) if trace else _origin_of(error) or return_of(module),
         verdict="export",
     )
 

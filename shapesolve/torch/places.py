@@ -6,6 +6,7 @@ node's metadata. https://docs.pytorch.org/docs/stable/onnx_export.html
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import linecache
 import re
@@ -125,6 +126,17 @@ def read_trace(text: str) -> tuple[Place, ...]:
 def trace_of(call: Any) -> tuple[Place, ...]:
     """The frames of a call in an exported program."""
     return read_trace(call.meta.get("stack_trace", "") or "")
+
+
+def return_of(module: Any) -> SourceOrigin:
+    """The last line of a module's forward that returns something."""
+    try:
+        lines, first = inspect.getsourcelines(module.forward)
+    except (OSError, TypeError):  # its source is not at hand
+        return NOWHERE
+    code, file = module.forward.__name__, inspect.getsourcefile(module.forward) or ""
+    returns = [(first + i, text.strip()) for i, text in enumerate(lines) if re.search(r"\breturn\b", text)]
+    return SourceOrigin(tuple(Place(file, line, code, text) for line, text in returns[-1:]))
 
 
 class Origins:

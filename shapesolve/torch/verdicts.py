@@ -16,7 +16,7 @@ from ..expr.traverse import atoms_of
 from ..solve.contract.contract import Term, text_of
 from ..solve.engine import Engine, Verdict
 from ..solve.sizes import SizeFinder
-from .declared import Declaration
+from .declared import Declaration, ExportCall
 from .exporting import Exported
 from .limits import COMPARED, MAX_PROBES, MAX_SHOWN, MAX_TRIED
 from .places import NOWHERE, SourceOrigin, first_line
@@ -129,6 +129,7 @@ class Judged:
     `file` executes the module and the file; None if nothing may be run. `example` is a run of a module that was not captured.
     """
 
+    call: ExportCall
     declaration: Declaration
     export: Exported
     file: FileRuns | None
@@ -183,7 +184,7 @@ def judge(declaration: Declaration, export: Exported, runs: ModuleRuns, settings
         after = Comparison(declaration, settings.rlimit, [r.term.cond for r in needed])
         needed += _run_outside(after.restrictions(graph_terms(analysis), guarded=False), needed, file)
     failures = find_failures(file, needed) if file is not None else []
-    return Judged(declaration, export, file, guards, needed, analysis, failures, example)
+    return Judged(runs.call, declaration, export, file, guards, needed, analysis, failures, example)
 
 
 def _equality(cond: Cond) -> Term:

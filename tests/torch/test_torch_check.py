@@ -144,6 +144,20 @@ def test_an_exported_program_is_checked_with_its_example() -> None:
     assert any("<= 16" in term.text for term in analysis.contract.usual)
 
 
+class ByName(nn.Module):
+    def forward(self, parts):
+        return parts["a"].sum(1) + parts["b"].sum(1), parts["a"]
+
+
+def test_a_dict_at_the_end_is_keywords_as_for_the_exporter() -> None:
+    n, parts = Dim("n", max=9), {"a": torch.randn(2, 5), "b": torch.randn(2, 3)}
+    shapes = {"parts": {"a": {0: n}, "b": {0: n}}}
+    for args in ((parts, {}), ({"parts": parts},)):
+        assert not check(ByName(), args, dynamic_shapes=shapes).findings
+    (finding,) = check(ByName(), (parts,), dynamic_shapes=shapes).findings
+    assert "unexpected keyword argument 'a'" in finding.title
+
+
 class Factored(nn.Module):
     def forward(self, x):
         y = torch.relu(x)

@@ -180,3 +180,16 @@ def test_a_loop_over_a_length_that_became_a_number_ends_the_export_of_a_refused_
     assert "self.pool(x" in number.place.code
     assert loop.place is not None
     assert "self.rnn(y)" in loop.place.code
+
+
+class CountsRows(nn.Module):
+    def forward(self, x):
+        y = x * 2
+        return y, 3
+
+
+def test_a_number_among_the_results_is_found_where_it_is_returned() -> None:
+    (finding,) = check(CountsRows(), (torch.randn(2, 4),), dynamic_shapes={"x": {0: Dim("n", max=9)}}).errors
+    assert (finding.code, finding.verdict) == ("SS608", "export")
+    assert finding.place is not None
+    assert finding.place.code == "return y, 3"

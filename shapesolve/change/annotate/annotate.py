@@ -68,7 +68,8 @@ def annotated(analysis: Analysis, policy: Policy = "refine", *, contract: bool =
     if newly_rejected(
         analysis.model, copy
     ):  # for example, because a branch that is never taken has contradictory shapes
-        writer, copy = _written(analysis, policy, _captured(analysis.model.graph))
+        captured = frozenset(name for node in analysis.model.graph.nodes for name in node.captures)
+        writer, copy = _written(analysis, policy, captured)
     if newly_rejected(analysis.model, copy):
         writer, copy = _Writer(analysis, policy), onnx.ModelProto()
         copy.CopyFrom(analysis.model.proto)
@@ -87,11 +88,6 @@ def _written(analysis: Analysis, policy: Policy, hidden: Set[str]) -> tuple[_Wri
     writer.write_inputs(copy.graph)
     writer.write(copy.graph, analysis.model.graph, "", outputs=True)
     return writer, copy
-
-
-def _captured(graph: Graph) -> frozenset[str]:
-    """Return the outer tensors that subgraphs read."""
-    return frozenset(name for node in graph.nodes for name in node.captures)
 
 
 def update_shapes(analysis: Analysis, model: onnx.ModelProto) -> None:
@@ -132,7 +128,6 @@ def _folded(line: str) -> str:
 
 
 def _unfolded(line: str) -> str:
-    """Reverse `_folded`."""
     if not line.endswith(_FOLDED):
         return line
     return re.sub(r"\\(.)", lambda m: "\n" if m[1] == "n" else m[1], line.removesuffix(_FOLDED))
@@ -178,7 +173,6 @@ class Merger:
         ]
 
     def _is_better(self, new: Dim, old: int | str | None, *, keep_name: bool) -> bool:
-        """Return True if the inferred dim replaces the declared one."""
         if isinstance(old, str) and keep_name:
             return False
         return old is None or self.policy == "override" or (not new.terms and old != new.const)

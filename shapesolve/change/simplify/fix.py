@@ -117,7 +117,6 @@ def _without_rest(free: Analysis, bound: Analysis, sizes: Mapping[str, int]) -> 
 
 
 def _write(info: onnx.ValueInfoProto, shape: Shape) -> None:
-    """Writes known sizes as numbers into a declaration that has dims for them."""
     if info.type.WhichOneof("value") != "tensor_type" or not info.type.tensor_type.HasField("shape"):
         return
     dims = info.type.tensor_type.shape.dim

@@ -146,7 +146,6 @@ def _holds(info: onnx.ValueInfoProto, analysis: Analysis) -> bool:
 
 
 def _check(keep: Iterable[str], nodes: Iterable[DraftNode]) -> None:
-    """Raises `ValueError` if a pattern of `keep` matches no node."""
     if not keep:
         return
     names = dict.fromkeys(name for node in nodes for name in names_of(node))

@@ -77,13 +77,13 @@ def _merged_axes(op: Op, outputs: Outputs) -> Links:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.Attention
-@ms_function("Attention", types=(0,), data=(6,), work=Work(merged_work), axes=_merged_axes)
+@ms_function("Attention", data=(6,), work=Work(merged_work), axes=_merged_axes)
 def attention(op: Op) -> list[Known | None]:
     return merged_projection(op, bias=2, mask=3, past=4, scores=5, shared=6)
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.QAttention
-@ms_function("QAttention", types=(2,))
+@ms_function("QAttention")
 def quantized_attention(op: Op) -> list[Known | None]:
     weights = op.shape(1)
     for i in (4, 7):  # shape [1], or one element per column
@@ -95,7 +95,7 @@ def quantized_attention(op: Op) -> list[Known | None]:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.DecoderMaskedSelfAttention
-@no_cpu_function("DecoderMaskedSelfAttention", types=(0,), data=(6,))
+@no_cpu_function("DecoderMaskedSelfAttention", data=(6,))
 def decoder_masked_self_attention(op: Op) -> list[Known | None]:
     return merged_projection(op, bias=2, mask=3, past=4, scores=5, shared=6)
 
@@ -163,7 +163,7 @@ def match_mask(op: Op, i: int, batch: Dim, queries: Dim, total: Dim) -> None:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.PackedAttention
-@no_cpu_function("PackedAttention", types=(0,))
+@no_cpu_function("PackedAttention")
 def packed_attention(op: Op) -> Known:
     x = op.sized(0, 2)
     return op.out([x[0], projected(op, 2, heads(op))[1]])
@@ -326,7 +326,7 @@ def decoder_masked_attention(op: Op) -> list[Known | None]:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.PackedMultiHeadAttention
-@no_cpu_function("PackedMultiHeadAttention", types=(0,))
+@no_cpu_function("PackedMultiHeadAttention")
 def packed_multi_head_attention(op: Op) -> Known:
     q, v = need_rank(op, 0, 2, 4), op.shape(2)
     if q is None:
@@ -339,12 +339,12 @@ def packed_multi_head_attention(op: Op) -> Known:
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.DecoderAttention
 no_cpu(  # how many keys there are depends on flags that are data
     "DecoderAttention", "T B D, ?, D D, D 2*D, 3*D, ?... -> T B D, B n keys D//n, B n keys D//n", n="num_heads",
-    where="n >= 1", types=(0,),
+    where="n >= 1",
 )  # fmt: skip
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.RelativePositionBias
-@no_cpu_function("RelativePositionBias", types=(0,), data=(1, 2))
+@no_cpu_function("RelativePositionBias", data=(1, 2))
 def relative_position_bias(op: Op) -> Known:
     table, queries, keys = op.sized(0, 2), op.scalar(1), op.scalar(2)
     queries = queries if queries is not None else op.fresh("the number of queries")
@@ -352,7 +352,7 @@ def relative_position_bias(op: Op) -> Known:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.GatedRelativePositionBias
-@no_cpu_function("GatedRelativePositionBias", types=(0,))
+@no_cpu_function("GatedRelativePositionBias")
 def gated_relative_position_bias(op: Op) -> Known:
     query, offsets = op.shape(0), op.shape(6)
     rows = query if query is not None and len(query) == 3 else offsets
@@ -362,7 +362,7 @@ def gated_relative_position_bias(op: Op) -> Known:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.RemovePadding
-@no_cpu_function("RemovePadding", types=(0, "int32"), work=MOVES)
+@no_cpu_function("RemovePadding", work=MOVES)
 def remove_padding(op: Op) -> list[Known | None]:
     x = op.sized(0, 3)
     match(op, 1, (x[0],), "expected one count per sequence")
@@ -376,7 +376,6 @@ no_cpu("RestorePadding", "T H, B S -> B S H", work=MOVES)
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.RotaryEmbedding
 @ms_function(
     "RotaryEmbedding",
-    types=(0,),
     reads={1: positions(2, 1)},
     elements=(1,),
     work=Work(rotary_work, "over"),
@@ -423,7 +422,7 @@ def _angles(op: Op, x: Shape, angles: Dim) -> None:
     op.require(fits, "the table must have an angle for each pair of a head", *places)
 
 
-@ms_function("MRotaryEmbedding", types=(0,))
+@ms_function("MRotaryEmbedding")
 def multi_rotary_embedding(op: Op) -> Known:
     """Lower MRotaryEmbedding, with a row of positions for each section (time, height, width)."""
     x, cosines = need_rank(op, 0, 3, 4), op.sized(2, 2)

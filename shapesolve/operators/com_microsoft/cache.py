@@ -150,7 +150,7 @@ def require_rows(op: Op, i: int, total: Dim) -> None:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.SparseAttention
-@ms_function("SparseAttention", types=(0, 3, 4))
+@ms_function("SparseAttention")
 def sparse_attention(op: Op) -> list[Known | None]:
     q = op.sized(0, 3)
     n, few, head = grouped(op, q)
@@ -197,7 +197,7 @@ def one_number(op: Op, i: int) -> None:
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.PagedAttention
 @no_cpu_function("PagedAttention", types=(0, 3, 4))
-@no_cpu_function("SparsePagedAttention", types=(0, 3, 4))
+@no_cpu_function("SparsePagedAttention")
 def paged_attention(op: Op) -> list[Known | None]:
     """Lower PagedAttention: tokens of all sequences in one axis, caches in blocks."""
     q, layout = op.sized(0, 2), op.text_attr("kv_cache_layout", "SEPARATE")

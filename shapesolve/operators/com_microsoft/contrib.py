@@ -72,15 +72,14 @@ ms(
 no_cpu("BiasAdd", "N S C, C, N S C -> N S C", work=each(2), axes="=")
 no_cpu("BiasSplitGelu", "N S D, D -> N S D//2")
 no_cpu("BiasSoftmax", "*S, ? -> *S", work=each(6))
-no_cpu("IsAllFinite", "?... -> .", types=("bool",))
+no_cpu("IsAllFinite", "?... -> .")
 no_cpu(
     "GemmaRotaryEmbedding",
     "B T D, B N T D, B N T D, B M T D, B M T D -> B N T D, B M T D",
-    types=(1,),
 )
 no_cpu("ComplexMul", "~S 2, ~S 2 -> ~S 2")
 no_cpu("ComplexMulConj", "~S 2, ~S 2 -> ~S 2")
-no_cpu("BiasDropout", "*S, ?, *S, ?, ? -> *S, *S", types=(0, "bool"))
+no_cpu("BiasDropout", "*S, ?, *S, ?, ? -> *S, *S")
 
 
 _linear_attention_gate = Signature("*S H, [H], [H], *S H -> *S H, *S H", (), {})
@@ -98,8 +97,8 @@ def murmur_hash(op: Op) -> Known:
     return op.out(op.shape(0), 12 if op.int_attr("positive", 1) else 6)
 
 
-@no_cpu_function("BitmaskDropout", types=(0, "uint32"))
-@no_cpu_function("BitmaskBiasDropout", types=(0, "uint32"))
+@no_cpu_function("BitmaskDropout")
+@no_cpu_function("BitmaskBiasDropout")
 def bitmask_dropout(op: Op) -> list[Known | None]:
     """Lower BitmaskDropout: the output, and a mask with one bit per element, packed into words of 32 bits."""
     shape = op.shape(0)
@@ -119,13 +118,11 @@ def _skip_axes(op: Op, _: Outputs) -> Links:
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.SkipLayerNormalization
 @ms_function(
     "SkipLayerNormalization",
-    types=(0, "float", "float", 0),
     work=each(6, 2, 3, 4),
     axes=_skip_axes,
 )
 @ms_function(
     "SkipSimplifiedLayerNormalization",
-    types=(0, "float", "float", 0),
     work=each(4, 2, 3),
     axes=_skip_axes,
 )
@@ -169,7 +166,6 @@ def _embedding_axes(op: Op, outputs: Outputs) -> Links:
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.EmbedLayerNormalization
 @ms_function(
     "EmbedLayerNormalization",
-    types=(2, "int32", 2),
     work=Work(_embedding_work),
     axes=_embedding_axes,
     reads={0: rows(2), 1: rows(4)},
@@ -179,7 +175,7 @@ def embed_layer_normalization(op: Op) -> list[Known | None]:
     return embedded(op, mask=7, positions=8, vectors=(5, 6))
 
 
-@ms_function("QEmbedLayerNormalization", types=("float", "int32"))
+@ms_function("QEmbedLayerNormalization")
 def quantized_embed_layer_normalization(op: Op) -> list[Known | None]:
     return embedded(op, mask=7, positions=None, vectors=(5, 6))[:2]
 
@@ -220,8 +216,8 @@ def embedded(op: Op, mask: int, positions: int | None, vectors: tuple[int, ...])
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.GroupNorm
-@no_cpu_function("GroupNorm", types=(0,))
-@no_cpu_function("SkipGroupNorm", types=(0,))
+@no_cpu_function("GroupNorm")
+@no_cpu_function("SkipGroupNorm")
 def group_norm(op: Op) -> list[Known | None]:
     shape = op.sized(0, 4)
     axis = 3 if op.int_attr("channels_last", 1) else 1
@@ -235,7 +231,7 @@ def group_norm(op: Op) -> list[Known | None]:
 # ---------------------------------------------------------------------- hyper-connections
 
 
-@ms_function("BranchwiseRMSNorm", types=(0,))
+@ms_function("BranchwiseRMSNorm")
 def branchwise_rms_norm(op: Op) -> Known:
     found, scale = streams(op), need_rank(op, 1, 1, 2)
     if found is not None and scale:
@@ -249,7 +245,7 @@ def branchwise_rms_norm(op: Op) -> Known:
     return op.like()
 
 
-@ms_function("HyperConnectionPostMix", types=(0,))
+@ms_function("HyperConnectionPostMix")
 def add_to_streams(op: Op) -> Known:
     found = streams(op)
     if found is not None:
@@ -260,7 +256,7 @@ def add_to_streams(op: Op) -> Known:
     return op.like()
 
 
-@ms_function("HyperConnectionPreMix", types=(0,))
+@ms_function("HyperConnectionPreMix")
 def mix_streams(op: Op) -> Known:
     found = streams(op)
     if found is not None:
@@ -308,7 +304,7 @@ for name, version, operands, data in (
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.ExpandDims
-@ms_function("ExpandDims", types=(0,), data=(1,), work=VIEW)
+@ms_function("ExpandDims", data=(1,), work=VIEW)
 def expand_dims(op: Op) -> Known:
     shape, at = op.shape(0), op.const_ints(1)
     if shape is None:
@@ -321,14 +317,13 @@ def expand_dims(op: Op) -> Known:
 
 ms("CDist", "M K, N K -> M N", where="K >= 1")
 no_cpu("TorchEmbedding", "N M, *I, ., . -> *I M", work=MOVES)
-ms("NGramRepeatBlock", "B S, B V -> B V", types=(1,), axes="B s, B V -> B ^V")
+ms("NGramRepeatBlock", "B S, B V -> B V", axes="B s, B V -> B ^V")
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.CropAndResize
 @ms_function(
     "CropAndResize",
     operands="N C H W, number_of_regions 4, number_of_regions, 2",
-    types=(0,),
     data=(3,),
     axes="n C h w, R k, R, # -> R C *S",
 )
@@ -339,7 +334,7 @@ def crop_and_resize(op: Op) -> Known:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.Unique
-@ms_function("Unique", types=(0, "int64", "int64"))
+@ms_function("Unique")
 def unique(op: Op) -> list[Known | None]:
     shape = op.sized(0, 1)
     found = op.fresh("the number of different elements", 0, shape[0])
@@ -348,7 +343,7 @@ def unique(op: Op) -> list[Known | None]:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.UnfoldTensor
-@ms_function("UnfoldTensor", types=(0,), work=MOVES)
+@ms_function("UnfoldTensor", work=MOVES)
 def unfold(op: Op) -> Known:
     shape, size, step = op.shape(0), op.int_attr("size", 1), op.int_attr("step", 1)
     if shape is None:
@@ -359,7 +354,7 @@ def unfold(op: Op) -> Known:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.DynamicTimeWarping
-@ms_function("DynamicTimeWarping", types=("int32",))
+@ms_function("DynamicTimeWarping")
 def dynamic_time_warping(op: Op) -> Known:
     shape = op.shape(0)
     steps = op.fresh("the length of the cheapest path")
@@ -377,7 +372,7 @@ def dynamic_time_warping(op: Op) -> Known:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.Tokenizer
-@ms_function("Tokenizer", types=("string",))
+@ms_function("Tokenizer")
 def tokenizer(op: Op) -> Known:
     """Lower Tokenizer: ``[C]`` becomes ``[C, D]``, but an empty input stays ``[0]``."""
     shape = need_rank(op, 0, 1, 2)
@@ -388,18 +383,18 @@ def tokenizer(op: Op) -> Known:
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.WordConvEmbedding
 ms(
-    "WordConvEmbedding", "S W *a, F _ K D *b, F, _ D *c -> S F", types=(1,), where="W >= K",
+    "WordConvEmbedding", "S W *a, F _ K D *b, F, _ D *c -> S F", where="W >= K",
     axes="S w *x, F k l d, F, v d -> S F",
 )  # fmt: skip
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.Rfft
-no_cpu("Rfft", "*S N -> *S N//2+1 2", types=(0,))
-no_cpu("Irfft", "*S N _ -> *S 2*(N-1)", types=(0,))
+no_cpu("Rfft", "*S N -> *S N//2+1 2")
+no_cpu("Irfft", "*S N _ -> *S 2*(N-1)")
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.BifurcationDetector
-@ms_function("BifurcationDetector", operands="_, _, ?, _", data=(2,), types=("int64",))
+@ms_function("BifurcationDetector", operands="_, _, ?, _", data=(2,))
 def bifurcation_detector(op: Op) -> list[Known | None]:
     current = op.sized(1, 1)
     tokens = op.fresh("the number of tokens accepted") if op.has(3) else current[0]

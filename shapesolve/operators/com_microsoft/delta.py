@@ -34,7 +34,6 @@ class _Sizes:
 
 @ms_function(
     "GatedDeltaNet",
-    types=(0, "float", "float"),
     choices={"update_rule": tuple(TERMS), "gate_activation": tuple(_GATES)},
 )
 def gated_delta_net(op: Op) -> list[Known | None]:

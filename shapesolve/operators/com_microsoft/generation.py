@@ -31,7 +31,7 @@ def vocabulary(op: Op) -> Dim:
     return constant(size) if size > 0 else op.fresh("the size of the vocabulary")
 
 
-@ms_function("GreedySearch", types=("int32",), data=(1,))
+@ms_function("GreedySearch", data=(1,))
 def greedy_search(op: Op) -> Known:
     return op.out([batch_of(op), number(op, 1, "the maximum length")])
 

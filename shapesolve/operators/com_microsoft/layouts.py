@@ -18,7 +18,7 @@ from .contrib import match, ms_function, no_cpu_function
 #: the first axis is the batch; the other axes are undetermined
 IMAGES = "N *i -> N *S"
 BLOCKED, CHANNELS_LAST = "com.microsoft.nchwc", "com.ms.internal.nhwc"
-blocked = partial(lower, domain=BLOCKED, types=(0,))
+blocked = partial(lower, domain=BLOCKED)
 
 
 def match_residual(op: Op, found: list[Known | None], i: int) -> list[Known | None]:
@@ -30,22 +30,22 @@ def match_residual(op: Op, found: list[Known | None], i: int) -> list[Known | No
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.FusedConv
-@ms_function("FusedConv", types=(0,), work=slides(1, 2, 3, "activation"), axes=IMAGES)
+@ms_function("FusedConv", work=slides(1, 2, 3, "activation"), axes=IMAGES)
 def fused_conv(op: Op) -> list[Known | None]:
     return match_residual(op, lower_as(op, "Conv", 11, (0, 1, 2)), 3)
 
 
-@no_cpu_function("NhwcConv", "NhwcFusedConv", types=(0,), work=slides(1, 2, 3, "activation"), axes=IMAGES)
+@no_cpu_function("NhwcConv", "NhwcFusedConv", work=slides(1, 2, 3, "activation"), axes=IMAGES)
 def channels_last_conv(op: Op) -> list[Known | None]:
     return match_residual(op, lower_channels_last(op, "Conv", 11, (0, 1, 2)), 3)
 
 
-@ms_function("NhwcMaxPool", types=(0,), work=POOLS, axes=IMAGES)
+@ms_function("NhwcMaxPool", work=POOLS, axes=IMAGES)
 def channels_last_pool(op: Op) -> list[Known | None]:
     return lower_channels_last(op, "MaxPool", 12, (0,))
 
 
-@ms_function("MaxpoolWithMask", types=(0,), work=POOLS)
+@ms_function("MaxpoolWithMask", work=POOLS)
 def masked_pool(op: Op) -> list[Known | None]:
     x = op.shape(0)
     match(op, 1, () if x is None else (None, None, *x[2:]), "the mask must have the input's spatial size")
@@ -53,7 +53,7 @@ def masked_pool(op: Op) -> list[Known | None]:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.ConvTransposeWithDynamicPads
-@ms_function("ConvTransposeWithDynamicPads", types=(0,), data=(2,), vectors=(2,), together=((2,),))
+@ms_function("ConvTransposeWithDynamicPads", data=(2,), vectors=(2,), together=((2,),))
 def conv_transpose_with_dynamic_pads(op: Op) -> Known:
     """Lower ConvTransposeWithDynamicPads, whose pads are an input."""
     found, pads = lower_as(op, "ConvTranspose", 11, (0, 1, 3))[0], op.ints(2)
@@ -68,7 +68,7 @@ def conv_transpose_with_dynamic_pads(op: Op) -> Known:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.QLinearConv
-@ms_function("QLinearConv", types=(7,), work=slides(3, 8), axes=IMAGES)
+@ms_function("QLinearConv", work=slides(3, 8), axes=IMAGES)
 def quantized_conv(op: Op) -> list[Known | None]:
     return lower_channels_last_if(op, "Conv", 11, (0, 3, 8))
 
@@ -76,7 +76,6 @@ def quantized_conv(op: Op) -> list[Known | None]:
 @ms_function(
     "QLinearAveragePool",
     operands="*S, ., ., ., .",
-    types=(0,),
     work=POOLS,
     axes=IMAGES,
 )
@@ -87,7 +86,6 @@ def quantized_average_pool(op: Op) -> list[Known | None]:
 @ms_function(
     "QLinearGlobalAveragePool",
     operands="*S, [1], [1], [1], [1]",
-    types=(0,),
     work=reads(),
     axes=IMAGES,
 )
@@ -160,26 +158,26 @@ def blocked_upsample(op: Op) -> Known:
 
 # ---------------------------------------------------------------------- com.ms.internal.nhwc: channels last
 
-for name, versions, operands, types in (
-    ("Conv", (1, 11), (0, 1, 2), (0,)),
-    ("ConvTranspose", (1, 11), (0, 1, 2), (0,)),
-    ("AveragePool", (7, 10, 11, 19), (0,), (0,)),
-    ("MaxPool", (1, 8, 10, 11, 12), (0,), (0, "int64")),
-    ("LpPool", (11, 18), (0,), (0,)),
-    ("GlobalAveragePool", (1,), (0,), (0,)),
-    ("GlobalMaxPool", (1,), (0,), (0,)),
-    ("GlobalLpPool", (2,), (0,), (0,)),
-    ("BatchNormalization", (7, 9, 14, 15), (0, 1, 2, 3, 4), (0, 3)),
-    ("InstanceNormalization", (6,), (0, 1, 2), (0,)),
-    ("LRN", (1, 13), (0,), (0,)),
-    ("DepthToSpace", (1, 11, 13), (0,), (0,)),
-    ("SpaceToDepth", (1, 13), (0,), (0,)),
-    ("GridSample", (16, 20), (0, 1), (0,)),
-    ("MaxUnpool", (9, 11), (0, 1, 2), (0,)),
+for name, versions, operands in (
+    ("Conv", (1, 11), (0, 1, 2)),
+    ("ConvTranspose", (1, 11), (0, 1, 2)),
+    ("AveragePool", (7, 10, 11, 19), (0,)),
+    ("MaxPool", (1, 8, 10, 11, 12), (0,)),
+    ("LpPool", (11, 18), (0,)),
+    ("GlobalAveragePool", (1,), (0,)),
+    ("GlobalMaxPool", (1,), (0,)),
+    ("GlobalLpPool", (2,), (0,)),
+    ("BatchNormalization", (7, 9, 14, 15), (0, 1, 2, 3, 4)),
+    ("InstanceNormalization", (6,), (0, 1, 2)),
+    ("LRN", (1, 13), (0,)),
+    ("DepthToSpace", (1, 11, 13), (0,)),
+    ("SpaceToDepth", (1, 13), (0,)),
+    ("GridSample", (16, 20), (0, 1)),
+    ("MaxUnpool", (9, 11), (0, 1, 2)),
 ):
     for version in versions:
         moved = (0, 1) if name == "MaxUnpool" else (0,)
-        lower(name, domain=CHANNELS_LAST, since=version, types=types)(
+        lower(name, domain=CHANNELS_LAST, since=version)(
             partial(lower_channels_last, op_type=name, version=version, inputs=operands, moved=moved)
         )
 for name, standard, operands in (
@@ -187,12 +185,12 @@ for name, standard, operands in (
     ("QLinearConvTranspose", "ConvTranspose", (0, 3, 8)),
     ("QLinearAveragePool", "AveragePool", (0,)),
 ):
-    lower(name, domain=CHANNELS_LAST, types=(0,) if operands == (0,) else (7,))(
+    lower(name, domain=CHANNELS_LAST)(
         partial(lower_channels_last, op_type=standard, version=11, inputs=operands)
     )
 
 
-@lower("Resize", domain=CHANNELS_LAST, types=(0,), data=(1, 2, 3))
+@lower("Resize", domain=CHANNELS_LAST, data=(1, 2, 3))
 def channels_last_resize(op: Op) -> list[Known | None]:
     """Lower a Resize with channels last; scales and sizes are in the order of the tensor's axes."""
     return lower_as(op, "Resize", max(op.version, 11), (0, 1, 2, 3))

@@ -65,7 +65,7 @@ _gate_and_up = Signature("*S C, *S C -> *S C", (), {})
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.SwiGLU
-@no_cpu_function("SwiGLU", types=(0,))
+@no_cpu_function("SwiGLU")
 def swiglu(op: Op) -> list[Known | None]:
     """Lower SwiGLU; without input `up`, input `gate` holds both halves."""
     return (_gate_and_up if op.has(1) else _two_halves)(op)
@@ -84,7 +84,7 @@ def _experts(op: Op, experts: Dim) -> list[Cond]:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.MoEGroupRouter
-@ms_function("MoEGroupRouter", types=(0, "float", "float"))
+@ms_function("MoEGroupRouter")
 def moe_group_router(op: Op) -> list[Known | None]:
     """Lower MoEGroupRouter: scores ``[tokens, experts]``, and weights if these are routed."""
     if op.wants(0) == op.wants(1) or op.wants(1) != op.wants(2):

@@ -48,13 +48,12 @@ def _inner(op: Op) -> Dim | None:
 @ms_function(
     "FusedMatMul",
     "TransposeMatMul",
-    types=(0,),
     fault="cannot multiply these shapes",
     advice="product",
     work=product_of(_inner),
     axes=product_axes(transposed=True),
 )
-@no_cpu_function("FusedMatMulActivation", types=(0,), work=product_of(_inner, None, "activation"))
+@no_cpu_function("FusedMatMulActivation", work=product_of(_inner, None, "activation"))
 def fused_matmul(op: Op) -> list[Known | None]:
     """Lower FusedMatMul: operands transposed by flags, then a MatMul."""
     orders = {}
@@ -99,21 +98,19 @@ def scaled_matmul(op: Op, scales: tuple[int, ...], zero: int, bias: int) -> Know
     return found
 
 
-no_cpu_function("GemmFastGelu", types=(0,))(partial(matmul, bias=2))
+no_cpu_function("GemmFastGelu")(partial(matmul, bias=2))
 ms_function(
     "DynamicQuantizeMatMul",
-    types=("float",),
     work=product_of(last_of(0), 4),
     axes=mixes("uses one scale for all items of {symbol}"),
 )(partial(scaled_matmul, scales=(2,), zero=3, bias=4))
 ms_function(
     "MatMulIntegerToFloat",
     operands="*A, *B, ?, ?, [1], ?, ?",
-    types=(2,),
     work=product_of(last_of(0), 6),
     axes=product_axes(),
 )(partial(scaled_matmul, scales=(2, 3), zero=5, bias=6))
-ms_function("SparseToDenseMatMul", types=(1,), work=product_of(_inner))(fused_matmul)
+ms_function("SparseToDenseMatMul", work=product_of(_inner))(fused_matmul)
 
 
 @ms_function("MatMulInteger16", work=product_of(last_of(0)))
@@ -124,7 +121,7 @@ def matmul_integer16(op: Op) -> Known | None:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.FusedGemm
-@ms_function("FusedGemm", types=(0,), work=product_of(gemm_inner, 2, "activation"), axes=gemm_axes())
+@ms_function("FusedGemm", work=product_of(gemm_inner, 2, "activation"), axes=gemm_axes())
 def fused_gemm(op: Op) -> list[Known | None]:
     return lower_as(op, "Gemm", 13, (0, 1, 2))
 
@@ -156,7 +153,6 @@ def quantized_gemm(op: Op) -> Known:
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.MatMulNBits
 @ms_function(
     "MatMulNBits",
-    types=(0,),
     fault="cannot multiply these shapes",
     work=product_of(number("K"), 5),
     axes="*S k -> *S N",
@@ -210,7 +206,7 @@ def replace_last(op: Op, k: int, n: int, i: int = 0) -> Known:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.MatMulBnb4
-@ms_function("MatMulBnb4", types=(0,), work=product_of(last_of(0)))
+@ms_function("MatMulBnb4", work=product_of(last_of(0)))
 def matmul_bnb4(op: Op) -> Known:
     k, n = op.int_attr("K", 0), op.int_attr("N", 0)
     for i, least in ((1, -(-k * n // 2)), (2, -(-k * n // max(op.int_attr("block_size", 0), 1)))):
@@ -220,7 +216,7 @@ def matmul_bnb4(op: Op) -> Known:
     return replace_last(op, k, n) if op.int_attr("transB", 1) else replace_last(op, n, k)
 
 
-@ms_function("MatMulFpQ4", types=("float",), data=(2,), work=product_of(last_of(0)))
+@ms_function("MatMulFpQ4", data=(2,), work=product_of(last_of(0)))
 def matmul_fpq4(op: Op) -> Known:
     shape, weights = op.shape(0), op.ints(2)
     if shape is None or weights is None or len(weights) != 2 or not shape:
@@ -247,8 +243,8 @@ no_cpu("QOrderedMatMul", "~B M K, ?, ~B K N, ?, ?, N, ?, ? -> ~B M N")
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.MoE
-@ms_function("MoE", types=(0,))
-@ms_function("QMoE", types=(0,))
+@ms_function("MoE")
+@ms_function("QMoE")
 def mixture_of_experts(op: Op) -> Known:
     """Lower MoE and QMoE: E experts from hidden size H to inner size I, and back."""
     quantized = op.node.op_type == "QMoE"
@@ -307,13 +303,13 @@ def quantize(op: Op) -> Known:
     return op.out(op.shape(0), op.dtype(2) if op.has(2) else UINT8)
 
 
-@ms_function("DequantizeLinear", types=(1,), work=makes(2), axes=quantize_axes)
+@ms_function("DequantizeLinear", work=makes(2), axes=quantize_axes)
 def dequantize(op: Op) -> Known:
     scale_fits(op, op.int_attr("axis", 1))
     return op.like()
 
 
-no_cpu("QuantizeWithOrder", "*S, ? -> *S", types=("int8",))
+no_cpu("QuantizeWithOrder", "*S, ? -> *S")
 
 
 @no_cpu_function("DequantizeWithOrder")
@@ -321,7 +317,7 @@ def dequantize_with_order(op: Op) -> Known:
     return op.out(op.shape(0), op.int_attr("to", FLOAT))
 
 
-@no_cpu_function("QuantizeBFP", types=("uint8", "int64", "int64"))
+@no_cpu_function("QuantizeBFP")
 def quantize_bfp(op: Op) -> list[Known | None]:
     rank = op.rank(0)
     dims = op.out([rank if rank is not None else op.fresh("a rank")])
@@ -334,7 +330,7 @@ def dequantize_bfp(op: Op) -> Known:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.GatherBlockQuantized
-@ms_function("GatherBlockQuantized", types=(2,))
+@ms_function("GatherBlockQuantized")
 def gather_block_quantized(op: Op) -> Known:
     """Lower GatherBlockQuantized: a Gather from packed bytes, unpacked along the last axis."""
     data, indices, bits = op.shape(0), op.shape(1), op.int_attr("bits", 4)
@@ -368,14 +364,14 @@ ms(
 )
 ms("QLinearAdd", "~S, ., ., ~S, ., ., ., . -> ~S", axes="=")
 ms("QLinearMul", "~S, ., ., ~S, ., ., ., . -> ~S", axes="=")
-ms("QLinearWhere", "~S, ~S, [1], [1], ~S, [1], [1], [1], [1] -> ~S", types=(1,), axes="=")
-no_cpu("MulInteger", "~S, ?, ~S, ? -> ~S", types=("int32",))
+ms("QLinearWhere", "~S, ~S, [1], [1], ~S, [1], [1], [1], [1] -> ~S", axes="=")
+no_cpu("MulInteger", "~S, ?, ~S, ? -> ~S")
 no_cpu("QOrderedGelu", "*S, ?, ? -> *S")
 no_cpu("QOrderedLayerNormalization", "*S, ?, ?, ?, ? -> *S")
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.QLinearConcat
-@ms_function("QLinearConcat", types=(1,), work=MOVES, axes=concat_axes(2, 3))
+@ms_function("QLinearConcat", work=MOVES, axes=concat_axes(2, 3))
 def quantized_concat(op: Op) -> list[Known | None]:
     for i in range(2, op.n_in, 3):
         for given, what in zip((i, i + 1, i + 2), (op.dtype(1), FLOAT, op.dtype(1)), strict=True):
@@ -386,7 +382,7 @@ def quantized_concat(op: Op) -> list[Known | None]:
     return lower_as(op, "Concat", 13, range(2, op.n_in, 3))
 
 
-@no_cpu_function("QLinearReduceMean", types=(0,))
+@no_cpu_function("QLinearReduceMean")
 def quantized_reduce_mean(op: Op) -> list[Known | None]:
     return lower_as(op, "ReduceMean", 13, (0,))
 
@@ -400,7 +396,6 @@ def reduce_sum_integer(op: Op) -> Known:
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.DynamicQuantizeLSTM
 @ms_function(
     "DynamicQuantizeLSTM",
-    types=("float",),
     elements=(4,),
     work=Work(partial(recurrent_work, gates=4, cell=5)),
     # one scale for all rows
@@ -426,5 +421,4 @@ ms(
     "AttnLSTM",
     "T B I, D 4*H I+A, D 4*H H, D 8*H, B, D B H, D B H, D 3*H, D H Q, D M Q, D Q, B N M, B, D H+M A"
     " -> T D B H, D B H, D B H",
-    types=(0,),
 )  # fmt: skip

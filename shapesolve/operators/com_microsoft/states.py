@@ -42,7 +42,7 @@ def sequences(op: Op, i: int) -> Dim:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.CausalConvWithState
-@ms_function("CausalConvWithState", types=(0, 0))
+@ms_function("CausalConvWithState")
 def causal_conv_with_state(op: Op) -> list[Known | None]:
     """Lower CausalConvWithState; the state holds the inputs before the current ones."""
     n, window, dilation = op.int_attr("ndim", 1), state_window(op), _dilation(op)
@@ -70,7 +70,7 @@ def _dilation(op: Op) -> int:
     return dilation
 
 
-@ms_function("VarlenCausalConvWithState", operands="T C, C 1 K, _, C", types=(0, 0, 0), elements=(2,))
+@ms_function("VarlenCausalConvWithState", operands="T C, C 1 K, _, C", elements=(2,))
 def varlen_causal_conv_with_state(op: Op) -> list[Known | None]:
     dilation = _dilation(op)
     x, kernel, batch = op.sized(0, 2), op.sized(1, 3), sequences(op, 2)
@@ -86,7 +86,7 @@ def varlen_causal_conv_with_state(op: Op) -> list[Known | None]:
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.EngramGate
 @ms_function(
-    "EngramGate", operands="B S M H, B S M H, B S H, M H, M H, M H", types=(0, 0),
+    "EngramGate", operands="B S M H, B S M H, B S H, M H, M H, M H",
     axes="B S M h, B S M h, B S h, ?, ?, ? -> B S M ^H, B S M ^H",
 )  # fmt: skip
 def engram_gate(op: Op) -> list[Known | None]:
@@ -115,12 +115,12 @@ def _hash_operands(op: Op, past: int, hashes: int, offsets: int) -> None:
 
 ms(
     "NGramHashMapping", "B S, m, (n-1)*h, B n-1, (n-1)*h, ., B S -> B S (n-1)*h, B n-1", n="max_ngram_size",
-    h="n_head_per_ngram", where=("n >= 2", "h >= 1", "m >= n"), types=(0, 0), axes="B s, m, h, B p, k, ., B s -> B S K, B P",
+    h="n_head_per_ngram", where=("n >= 2", "h >= 1", "m >= n"), axes="B s, m, h, B p, k, ., B s -> B S K, B P",
 )  # fmt: skip
 
 
 @ms_function(
-    "VarlenNGramHashMapping", operands="T, _, _, _, S H, _, ., T, S H", types=(0, 0, "int32", 0), elements=(3,),
+    "VarlenNGramHashMapping", operands="T, _, _, _, S H, _, ., T, S H", elements=(3,),
 )  # fmt: skip
 def varlen_ngram_hash_mapping(op: Op) -> list[Known | None]:
     ids, batch = op.sized(0, 1), sequences(op, 3)
@@ -135,7 +135,7 @@ def varlen_ngram_hash_mapping(op: Op) -> list[Known | None]:
 
 # ---------------------------------------------------------------------- replays and commits of captured states
 
-no_cpu("ConvStateReplay", "_, _, N, 8 -> N", types=(2,))
+no_cpu("ConvStateReplay", "_, _, N, 8 -> N")
 no_cpu("GatedDeltaNetStateReplay", "_, _, N, 11 -> N", types=(2,))
 no_cpu(
     "Mamba2Verify",
@@ -161,7 +161,7 @@ _CSA_INPUTS = {1: "key", 8: "gate", 9: "position_bias", 10: "head_weights", 11: 
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.SparseAttentionIndexer
-@no_cpu_function("SparseAttentionIndexer", types=("int32", 0, 0))
+@no_cpu_function("SparseAttentionIndexer")
 def sparse_attention_indexer(op: Op) -> list[Known | None]:
     """Lower SparseAttentionIndexer, by its policy. ``qsa`` keeps a key for each token; ``csa`` merges `compress_ratio`
     tokens into one and keeps what is left over.
@@ -194,7 +194,6 @@ def _compressed(op: Op, q: Shape, head: Dim) -> tuple[Dim, Known]:
 
 @no_cpu_function(
     "PackedSparseAttentionIndexer",
-    types=("int32", "int32", 12, 0, 0, "int32", 0, "int32", "int32"),
 )
 def packed_sparse_attention_indexer(op: Op) -> list[Known | None]:
     csa = _indexer(op, {**_CSA_INPUTS, 14: "past_gate_buffer"})
@@ -223,7 +222,6 @@ no_cpu(
     "PackedSparseAttentionIndexerMerge",
     "R C, R, N, N, N, N A, N -> N W, N, N",
     W="max_output_entries",
-    types=("int32",),
 )
 
 
