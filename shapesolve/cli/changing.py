@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import chain
@@ -313,6 +313,13 @@ def fix(
         ),
     ] = None,
     at: At = None,
+    pad: Annotated[
+        bool,
+        Option(
+            "--pad",
+            help="Pad outputs whose sizes depend on data to the largest sizes; the true sizes become further outputs.",
+        ),
+    ] = False,
     explain: Explain = False,
     keep: Keep = None,
     weights: Weights = None,
@@ -325,13 +332,22 @@ def fix(
         shapesolve fix model.onnx --bind batch=1 --bind seq=64 -o fixed.onnx
     """
     from ..change.simplify.fix import fixed
+    from ..change.simplify.pad import pad_outputs
 
     original = read(model)
     given = [*(sizes_given or ()), *(bind or ()), *(at or ())]
     if not given:
         fail("expected sizes, e.g. batch=1")
     done, a = fixed(original, asked_sizes(load(model), given), keep=keep or ())
-    return _changed(original, done, a, output, weights, explain, "these sizes")
+    padded = (
+        [
+            f"padded: {p.output}[{p.axis}] to {p.size}, true size in {p.true_size}"
+            for p in pad_outputs(done.model, a)
+        ]
+        if pad
+        else []
+    )
+    return _changed(original, done, a, output, weights, explain, "these sizes", padded)
 
 
 def _changed(
@@ -342,6 +358,7 @@ def _changed(
     weights: str | None,
     explain: bool,
     where: str,
+    padded: Iterable[str] = (),
 ) -> Result[Changed]:
     """Write the changed model to `output`, and return the changes."""
     from ..change.annotate.file import save_changed
@@ -352,6 +369,7 @@ def _changed(
         *(map(str, done.removed) if explain else ()),
         interface_line(a),
         line(("good", "proved: "), proved),
+        *padded,
         f"wrote {output}: {done.before:,} nodes became {done.after:,}, not counting Constant nodes",
     ]
     # initializers that callers can override

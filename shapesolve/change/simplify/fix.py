@@ -14,6 +14,7 @@ from ...expr.sizes import sizes_text
 from ...model import Model, read_model
 from ...model.saving import with_weights
 from ..refused import Refused
+from .pad import pad_outputs
 from .simplify import Simplified, simplified_draft
 
 if TYPE_CHECKING:
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
 
 
 @checked
-def fix(model: Any, sizes: Mapping[str, int], *, keep: Iterable[str] = ()) -> onnx.ModelProto:
+def fix(
+    model: Any, sizes: Mapping[str, int], *, keep: Iterable[str] = (), pad: bool = False
+) -> onnx.ModelProto:
     """Specialize a model to given sizes, ``fix(model, {"batch": 1, "seq": 64})``, and simplify it.
 
     Sizes that follow from the given ones (``total == past + seq``) are fixed too; the others stay dynamic. Fixed dims of
@@ -31,14 +34,20 @@ def fix(model: Any, sizes: Mapping[str, int], *, keep: Iterable[str] = ()) -> on
         model: Model, as for `analyze`. It is not changed.
         sizes: Size by dim name of the inputs.
         keep: Patterns, as for `simplify`.
+        pad: Whether to pad outputs whose sizes depend on data to the largest sizes, with 0; their true sizes become
+            further outputs, named `<output>_count`.
 
     Raises:
-        Refused: If the model does not accept these sizes. The message has the broken condition and its node.
+        Refused: If the model does not accept these sizes, with the broken condition and its node; or if an output cannot be
+            padded because its largest size is not known.
         ValueError: If no input has a given name, or a size is negative.
         ModelError: If the model cannot be read.
     """
     read = read_model(model)
-    return with_weights(fixed(read, sizes, keep=keep)[0].model, read)
+    done, analysis = fixed(read, sizes, keep=keep)
+    if pad:
+        pad_outputs(done.model, analysis)
+    return with_weights(done.model, read)
 
 
 def fixed(read: Model, sizes: Mapping[str, int], *, keep: Iterable[str] = ()) -> tuple[Simplified, Analysis]:
