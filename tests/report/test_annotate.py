@@ -16,14 +16,14 @@ from click.testing import CliRunner
 from onnx import TensorProto, helper, numpy_helper
 
 import shapesolve as ss
-from shapesolve.change.annotate.annotate import CONTRACT_KEY, read_contract, read_names
+from shapesolve.change.annotate.annotate import BOUNDS_KEY, CONTRACT_KEY, read_contract, read_names
 from shapesolve.change.annotate.file import save_annotated
 from shapesolve.cli import app
 from shapesolve.deploy.sizes import Sizes
 from shapesolve.model.saving import external_locations
 from shapesolve.report.json import contract_data, data_of
 
-from ..building import bundled_files, corpus_files, session
+from ..building import bundled_files, corpus_files, parsed, session
 from .broken import CASES, ints, model
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -297,3 +297,11 @@ def test_a_dim_without_a_size_gets_the_name_that_is_printed(dim: int | str | Non
         for value, width in ((written.graph.input[0], 8), (written.graph.output[0], 4)):
             found = [d.dim_param or d.dim_value for d in value.type.tensor_type.shape.dim]
             assert found == ["x_d0", 3, height, width]
+
+
+def test_the_largest_sizes_that_data_may_give_are_in_the_file() -> None:
+    model = parsed("agraph (float[batch, n] x) => (int64[rank, found] y) { y = NonZero(x) }")
+    written = ss.analyze(model).annotate()
+    assert {p.key: p.value for p in written.metadata_props} == {BOUNDS_KEY: "found <= batch*n"}
+    bounded = ss.analyze(written, bind={"batch": 2, "n": 3}).annotate()
+    assert {p.key: p.value for p in bounded.metadata_props} == {BOUNDS_KEY: "found <= 6"}

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import onnx
 
 from ...analysis import Analysis, analyze
+from ...answers.names import upper_bounds
 from ...expr import Dim, Shape
 from ...expr.printing import dim_param_text
 from ...findings.declared import disagreements, stale_dims
@@ -32,6 +33,8 @@ Policy = Literal["skip", "override", "refine", "strict"]
 CONTRACT_KEY = "shapesolve.contract"
 #: metadata_props key of the definitions of generated names, one ``name = expression`` per line
 NAMES_KEY = "shapesolve.names"
+#: metadata_props key of the largest values of sizes that depend on data, one ``name <= expression`` per line
+BOUNDS_KEY = "shapesolve.bounds"
 
 
 def annotate(model: Any, policy: Policy = "refine", *, contract: bool = False) -> onnx.ModelProto:
@@ -78,6 +81,8 @@ def annotated(analysis: Analysis, policy: Policy = "refine", *, contract: bool =
         _set_metadata(copy, CONTRACT_KEY, envelope("contract", data_of(contract_data(analysis))))
     names = (_folded(f"{name} = {dim}") for dim, name in writer.invented.items())
     _set_metadata(copy, NAMES_KEY, "\n".join(names))
+    bounds = upper_bounds(analysis._solved).items()
+    _set_metadata(copy, BOUNDS_KEY, "\n".join(_folded(f"{name} <= {d}") for name, of in bounds for d in of))
     return copy
 
 
