@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -35,6 +35,16 @@ def json_text(data: Any, indent: int | None = 1) -> str:
 def clipped(text: str, length: int) -> str:
     """Return the text, cut to `length` with an ellipsis."""
     return text if len(text) <= length else f"{text[: length - 2]} …"
+
+
+def join_names(names: Sequence[str], most: int | None = None, last: str = "and") -> str:
+    """Return ``a``, ``a and b``, ``a, b, and c``; with at most `most` names, ``a, b, and 3 more``."""
+    parts = [*names[:most]]
+    if len(parts) < len(names):
+        parts.append(f"{len(names) - len(parts)} more")
+    if len(parts) < 3:
+        return f" {last} ".join(parts)
+    return f"{', '.join(parts[:-1])}, {last} {parts[-1]}"
 
 
 def shortened(path: str, length: int) -> str:

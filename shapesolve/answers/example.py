@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from math import log
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..causes.wording import listed
 from ..expr import Cond, eq, le, symbol
 from ..expr.sizes import sizes_text
+from ..lines import join_names
 from ..solve.cone_of_influence import cone
 from ..solve.facts.budget import SMALL_DOMAINS
 
@@ -152,7 +152,7 @@ def sizes_help(
     for sizes in near:
         names = moved(sizes, given, conds)
         equal = [g for g in _followers(finder, given) if len({sizes[n] for n in g}) == 1]
-        parts = [f"{sizes[g[0]]} for {listed(g)}" for g in equal]
+        parts = [f"{sizes[g[0]]} for {join_names(g)}" for g in equal]
         rest = [n for n in names if not any(n in g for g in equal)]
         if rest or not parts:
             parts.append(sizes_text(sizes, rest))

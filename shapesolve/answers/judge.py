@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Self, TypeVar
 
 from ..causes.limits import MAX_LISTED, MAX_STATED
 from ..expr import Cond, Dim, DimSyntaxError, eq, parse_cond
+from ..lines import join_names
 from ..solve.proof import Proof, Proved, Refuted, Sides, Unknown, compared_at, compared_sides
 from .claim import compared, no_dim, read_dim, resolve_references, unknown_names
 
@@ -249,4 +250,4 @@ def _undecided(names: Iterable[str], a: Solved) -> str:
     """Message: the answer depends on these data-dependent symbols, with their definitions."""
     named = [f"{n} ({a.lowered.reasons[n]})" if n in a.lowered.reasons else n for n in sorted(names)]
     verb = "decide" if len(named) > 1 else "decides"
-    return f"{' and '.join(named) or 'data'} {verb}, which does not follow from the input sizes"
+    return f"{join_names(named) or 'data'} {verb}, which does not follow from the input sizes"

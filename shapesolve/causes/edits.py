@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import onnx
 
 from ..expr import Dim, constant
+from ..lines import join_names
 from ..lower.request import OtherShape
 from ..lower.types import Tensor
 from ..model import Model, Node
@@ -222,16 +223,16 @@ def _sizes(node: Node, lowered: Lowered) -> Iterator[Edit]:
         for together in (*([n] for n in names), *([names] if len(names) > 1 else ())):
             if len(dims) > 1 and dims[-2] != dims[-1]:
                 swapped = (*dims[:-2], dims[-1], dims[-2])
-                text = f"change the shape of {_listed(together)} from {list(dims)} to {list(swapped)}"
-                yield Edit(_listed(together), (text,), stored=dict.fromkeys(together, OtherShape(swapped)))
+                text = f"change the shape of {join_names(together)} from {list(dims)} to {list(swapped)}"
+                yield Edit(join_names(together), (text,), stored=dict.fromkeys(together, OtherShape(swapped)))
             for axis in range(len(dims)):
                 freed = OtherShape((*dims[:axis], None, *dims[axis + 1 :]))
                 before, after = (", ".join(map(str, part)) for part in (dims[:axis], dims[axis + 1 :]))
                 parts = (
-                    f"change the shape of {_listed(together)} from {list(dims)} to [{before}{', ' * bool(before)}",
+                    f"change the shape of {join_names(together)} from {list(dims)} to [{before}{', ' * bool(before)}",
                     f"{', ' * bool(after)}{after}]",
                 )
-                yield Edit(_listed(together), parts, stored=dict.fromkeys(together, freed))
+                yield Edit(join_names(together), parts, stored=dict.fromkeys(together, freed))
 
 
 def _insertions(node: Node, lowered: Lowered, by_itself: bool) -> Iterator[Edit]:
@@ -325,10 +326,6 @@ def _read(proto: onnx.NodeProto) -> Node:
 def _rank(node: Node, lowered: Lowered) -> int:
     shapes = [lowered.shapes[n] for n in node.inputs if n in lowered.shapes]
     return min(max((len(s) for s in shapes), default=0), MAX_RANK)
-
-
-def _listed(names: Sequence[str]) -> str:
-    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def _types_around(node: Node, lowered: Lowered) -> Iterator[int]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ..expr import Dim, constant, product
+from ..lines import join_names
 from ..lower.reason import BROADCAST, ELEMENTS, detail_of, fault_of, reason_id
 from ..lower.records import Entry
 from ..lower.types import Tensor
@@ -169,7 +170,7 @@ def _made_of(source: Link, lowered: Lowered) -> str:
     given = {s.tensor: s for s in input_sites(source.node, source.prefix, lowered)}
     known = [s for n, s in given.items() if n in lowered.shapes and len(lowered.shapes[n]) > 0]
     examples = [_given(s, lowered) for s in known[:MAX_EXAMPLES]]
-    return f" from {' and '.join(examples)}" if examples else ""
+    return f" from {join_names(examples)}" if examples else ""
 
 
 def _given(site: Site, lowered: Lowered) -> str:
@@ -260,7 +261,7 @@ def breaking_text(
         return ""
     tensors = list(dict.fromkeys(s.tensor for s in operands))
     seen = [given.text(tensor, sizes) for tensor in tensors[:MAX_LISTED]]
-    return f"{origin.node} ({origin.rule})" + (f" would get {' and '.join(seen)}" if seen else "")
+    return f"{origin.node} ({origin.rule})" + (f" would get {join_names(seen)}" if seen else "")
 
 
 def limit_help(sizes: Mapping[str, int], repairs: Sequence[Repair]) -> str:
@@ -273,7 +274,7 @@ def limit_help(sizes: Mapping[str, int], repairs: Sequence[Repair]) -> str:
     by_size: dict[int, list[str]] = {}
     for name, size in sizes.items():
         by_size.setdefault(size, []).append(name)
-    declare = ", ".join(f"{' and '.join(names)} as {size}" for size, names in by_size.items())
+    declare = ", ".join(f"{join_names(names)} as {size}" for size, names in by_size.items())
     if repairs:
         edits = ". Or: ".join(map(str, repairs))
         return f"{edits}, or declare {declare}" if declare and all(r.derives for r in repairs) else edits
@@ -284,10 +285,5 @@ def export_note(names: Sequence[str], constant: str) -> tuple[str, ...]:
     """A note on `generalize`, for dims limited by a constant that holds a size of the export."""
     return (
         f"{constant} holds a size of the export; with a second export at another size,"
-        f" `shapesolve generalize` may make {listed(names)} dynamic",
+        f" `shapesolve generalize` may make {join_names(names)} dynamic",
     )
-
-
-def listed(names: Sequence[str]) -> str:
-    """``a, b and c``."""
-    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))

@@ -8,7 +8,7 @@ import webbrowser
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from ..lines import Line, line
+from ..lines import Line, join_names, line
 from .app import app
 from .console import Progress, Result, fail, print_raw, show
 from .options import Assume, Bind, Broadcast, Model, ending, find, load, write_file
@@ -112,9 +112,9 @@ def interface_line(analysis: Analysis) -> Line:
 
     def side(names: list[str]) -> str:
         groups = grouped(names, shown_shapes(analysis, names), analysis.dtypes)
-        more = sum(g.more for g in groups) + sum(1 for _ in groups[MAX_NAMES:])
-        text = ", ".join(f"{g.name} {g.shape}" for g in groups[:MAX_NAMES])
-        return f"{text} and {more} more" if more else text
+        shown = [f"{g.name} {g.shape}" for g in groups[:MAX_NAMES]]
+        more = sum(g.more for g in groups) + len(groups[MAX_NAMES:])
+        return join_names([*shown, *[""] * more], len(shown))
 
     outputs = [name for name, _ in analysis.model.graph.outputs]
     return line(("shape", side([*analysis.inputs])), ("dim", " -> "), ("shape", side(outputs)))

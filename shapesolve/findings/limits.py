@@ -10,9 +10,10 @@ from ..answers.rejected import requirement_text
 from ..causes.finding import ExampleModel, Finding, Kind, Operand
 from ..causes.limits import MAX_LISTED
 from ..causes.repair import Repair
-from ..causes.wording import export_note, is_short, limit_help, listed
+from ..causes.wording import export_note, is_short, limit_help
 from ..expr import Dim
 from ..expr.sizes import sizes_text
+from ..lines import join_names
 from ..solve.bindings import listed_sizes
 
 if TYPE_CHECKING:
@@ -187,7 +188,7 @@ class Restricted(Limit):
     def title(self) -> str:
         term = self.terms[0]
         if not is_short(str(term)):
-            return f"the model does not run at every size of {listed(self.names)}"
+            return f"the model does not run at every size of {join_names(self.names)}"
         return requirement_text(term.text) + (f" for {', '.join(term.assumptions)}" if term.scope else "")
 
     def help(self) -> str:
@@ -234,8 +235,8 @@ class BakedSize(Limit):
         them = "it" if len(self.names) == 1 else "them"
         one, many = ("fixes", "fix") if all(map(_fixes, self.terms)) else ("limits", "limit")
         what = one if len(self.culprits) == 1 else many
-        cause = f"{listed(self.culprits)} {what} {them}" if self.culprits else "few sizes run"
-        return f"{listed(self.names)} {'is' if len(self.names) == 1 else 'are'} dynamic, but {cause}"
+        cause = f"{join_names(self.culprits)} {what} {them}" if self.culprits else "few sizes run"
+        return f"{join_names(self.names)} {'is' if len(self.names) == 1 else 'are'} dynamic, but {cause}"
 
     def condition(self) -> str:
         text = " and ".join(map(str, self.terms))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..expr import Dim, Shape, any_of, constant, eq, floor_div, ge, le
+from ..lines import join_names
 from ..lower.axes import Links, links_along, numbers, rank
 from ..lower.op import InvalidNode, Op
 from ..lower.reads import AXES, between, one_of
@@ -16,7 +17,7 @@ _PARTS = {1: "1 (real)", 2: "2 (real and imaginary part)"}
 
 def _last_holds(op: Op, shape: Shape, *parts: int) -> None:
     """Require that the last axis has size 1 (real) or 2 (complex), as `parts` allows."""
-    words = " or ".join(_PARTS[p] for p in parts)
+    words = join_names([_PARTS[p] for p in parts], last="or")
     allowed = any_of(eq(shape[-1], p) for p in parts)
     op.require(allowed, f"the last size of this signal must be {words}", (0, len(shape) - 1))
 

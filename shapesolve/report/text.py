@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ..answers.names import Tensors, grouped, meanings, unknown_sizes
 from ..causes.limits import MAX_LINES
 from ..expr.sizes import sizes_text
-from ..lines import GAP, Line, Printed, Row, line, plain, row, shortened
+from ..lines import GAP, Line, Printed, Row, join_names, line, plain, row, shortened
 from ..solve.contract.contract import heading
 from ..solve.groups import Group, stated_by, text_of
 from .limits import MAX_NAMES
@@ -238,10 +238,9 @@ def _example(analysis: Analysis) -> dict[str, int]:
 
 
 def _inputs(analysis: Analysis) -> str:
-    names = [n for n in analysis.inputs if n in analysis.shapes]
-    more = len(names) - MAX_NAMES
-    shown = ", ".join(f"{n} {analysis.shapes[n]}" for n in names[:MAX_NAMES])
-    return f"{shown} and {more} more" if more > 0 else shown
+    return join_names(
+        [f"{n} {analysis.shapes[n]}" for n in analysis.inputs if n in analysis.shapes], MAX_NAMES
+    )
 
 
 def _terms(terms: list[Term], limit: int | None) -> Iterator[Printed]:
@@ -267,9 +266,7 @@ def _terms(terms: list[Term], limit: int | None) -> Iterator[Printed]:
 def _needed_by(nodes: tuple[str, ...]) -> str:
     """Return the nodes that require a condition: two if they are short, and the number of the others."""
     count = 2 if sum(map(len, nodes[:2])) <= 36 else 1
-    more = len(nodes) - count
-    shown = ", ".join(shortened(node, 44) for node in nodes[:count])
-    return f"needed by {shown}{f' and {more} more' if more > 0 else ''}" if nodes else ""
+    return f"needed by {join_names([shortened(node, 44) for node in nodes], count)}" if nodes else ""
 
 
 def _declared_by(term: Term) -> str:

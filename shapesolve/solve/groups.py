@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from ..expr import Cond, Dim, any_of, broadcast, eq, of_atom
 from ..expr.traverse import atoms_of
+from ..lines import join_names
 from .facts.budget import MAX_LISTED
 
 #: dims that broadcast with each other
@@ -102,9 +103,7 @@ def stated_by(cond: Cond) -> Group | None:
 
 def text_of(group: Group, most: int) -> str:
     """`d0, d1, ... and 17 more are equal, or 1`."""
-    names = sorted(map(str, group))
-    more = len(names) - most
-    return f"{', '.join(names[:most])}{f' and {more} more' if more > 0 else ''} are all equal, or 1"
+    return f"{join_names(sorted(map(str, group)), most)} are all equal, or 1"
 
 
 def _is_one(difference: Dim) -> Dim | None:

@@ -17,6 +17,7 @@ from torch.export import Dim as TorchDim
 
 from ..analysis import DEFAULT_RLIMIT, BroadcastMode
 from ..expr import Cond, parse_cond
+from ..lines import join_names
 from ..report.gate import SEVERITIES
 from .correction import Advice, Correction, advise
 from .declared import (
@@ -177,7 +178,7 @@ def _ways_out(judged: Judged, fixed: Collection[str]) -> Iterator[tuple[str, str
     alone = {str(a.size.name): a for a in reversed(found.axes) if a.size.name in fixed}
     ones = {n: max(2, found.roots[n].low or 2) for n, a in alone.items() if a.example == 1}
     if ones:
-        names = " and ".join(f"`{n}`" for n in ones)
+        names = join_names([f"`{n}`" for n in ones])
         title = f"the example has size 1 for {names}, which torch.export turns into a number"
         yield title, f"take an example of 2 or more for {names}", ModuleRuns(call, found).grown(ones)
         return

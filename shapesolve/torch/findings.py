@@ -11,7 +11,7 @@ from torch.export import ExportedProgram
 
 from ..analysis import Analysis
 from ..expr.sizes import sizes_text
-from ..lines import clipped
+from ..lines import clipped, join_names
 from .correction import Advice
 from .declared import Declaration
 from .exporting import Unrolled
@@ -128,7 +128,7 @@ class Wording:
             notes += [f"it fails at {sizes_text(more)} too" for more in failure.also]
             notes += [f"it runs at {'; '.join(map(sizes_text, failure.runs))}"] if failure.runs else []
         else:
-            verdict, way = "graph", f"leave {' and '.join(f'`{n}`' for n in names)} as in the example"
+            verdict, way = "graph", f"leave {join_names([f'`{n}`' for n in names])} as in the example"
             title = f"the exported file fails {at}, where the module runs"
             notes = [f"tried: onnxruntime runs it on the example, and {at} says: {clipped(words, MAX_LINE)}"]
             if not words:
@@ -178,7 +178,7 @@ class Wording:
         return _CODES[restriction.kind]
 
     def _title(self, restriction: Restriction) -> str:
-        names, tried = " and ".join(f"`{n}`" for n in restriction.roots), restriction.tried
+        names, tried = join_names([f"`{n}`" for n in restriction.roots]), restriction.tried
         many, at = len(restriction.roots) > 1, f"at {sizes_text(tried.sizes)}, which is declared"
         if tried.verdict == "module" and (tried.runs or not tried.exact):
             there = dict(tried.failed.sizes) if tried.failed is not None else {}

@@ -85,7 +85,7 @@ def test_a_weight_is_advised_with_those_that_must_fit_beside_it() -> None:
         return parsed(text, **{name: [n] for name in "abcd"})
 
     (found,) = ss.analyze(normed(4)).diagnostics
-    assert found.help == "change the shape of a, b, c and d from [4] to [6]"
+    assert found.help == "change the shape of a, b, c, and d from [4] to [6]"
     assert run(normed(6), x=z(2, 6, 3))[0].shape == (2, 6, 3)
 
 

@@ -62,4 +62,4 @@ def test_pairs_are_read_and_groups_are_told() -> None:
     assert grouped(chain[:2]) == []
     assert grouped([(broadcast(a, b), broadcast(c, d))]) == []  # neither is known to be legal
     assert all(stated_by(cond) == group for cond in conditions(group))
-    assert text_of(group, 2) == "a, b and 2 more are all equal, or 1"
+    assert text_of(group, 2) == "a, b, and 2 more are all equal, or 1"

@@ -14,6 +14,7 @@ from functools import partial
 from onnx import TensorProto
 
 from ...expr import ONE, Dim, Shape, all_of, any_of, constant, eq, ge, le, maximum
+from ...lines import join_names
 from ...lower.axes import EACH, SAME, Links, first_axes, others, plain, rank, sizes
 from ...lower.op import InvalidNode, MalformedNode, Op
 from ...lower.reads import rows
@@ -34,7 +35,7 @@ def need_rank(op: Op, i: int, *ranks: int) -> Shape | None:
     """Return the shape of input `i`, required to have one of these ranks; None if absent or unknown."""
     shape = op.shape(i, ranks[0] if len(ranks) == 1 else None)
     if shape is not None and len(shape) not in ranks:
-        wanted = " or ".join(map(str, ranks))
+        wanted = join_names([*map(str, ranks)], last="or")
         raise InvalidNode(f"input {op.name_of(i)} must have rank {wanted}, got rank {len(shape)}: {shape}")
     return shape
 

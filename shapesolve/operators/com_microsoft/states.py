@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from ...expr import ONE, Dim, Shape, all_of, constant, eq, floor_div, ge, ite, le
 from ...expr.limits import INT32_MAX
+from ...lines import join_names
 from ...lower.op import MalformedNode, Op
 from ...lower.types import Known
 from ..limits import MAX_STATES
@@ -256,7 +257,7 @@ def _indexer(op: Op, merging: dict[int, str]) -> bool:
     if n < 1 or _selected(op, csa) > INT32_MAX or (not csa and n % ratio):
         raise MalformedNode(f"{count} {n} must be positive, and with qsa a multiple of compress_ratio")
     if any(op.attr(name) is not None for name in others):
-        raise MalformedNode(f"the policy {policy} does not take {' and '.join(others)}")
+        raise MalformedNode(f"the policy {policy} does not take {join_names(others)}")
     for i, name in merging.items():
         if csa and not op.has(i):
             raise MalformedNode(f"the policy csa needs the input {name}")
