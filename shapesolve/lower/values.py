@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from collections.abc import Sequence as Seq
-from math import prod
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -351,8 +350,3 @@ def elements_of(a: NDArray[Any]) -> tuple[Elem, ...] | None:
     if kind in "OUS":
         return tuple(v.decode("utf-8", "replace") if isinstance(v, bytes) else str(v) for v in flat)
     return None
-
-
-def numel(shape: Iterable[int]) -> int:
-    """Return the number of elements of a concrete shape."""
-    return prod(shape)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import inspect
 import os
@@ -116,7 +117,6 @@ def check(
 
 
 def _undeclared(call: ExportCall, settings: Settings) -> Report:
-    """Report on a call without a declaration, and suggest one."""
     report = _of_module(call, settings)
     if report.model is None or not report.declaration.keys:
         return report
@@ -126,7 +126,6 @@ def _undeclared(call: ExportCall, settings: Settings) -> Report:
 
 
 def _inferred(call: ExportCall, settings: Settings) -> Report:
-    """Leave all sizes to torch.export, and report the declaration found."""
     if call.spec is None:
         named = lambda leaf, path, axis, size: TorchDim(python_name(f"{path}_dim{axis}"))  # noqa: E731
         call = replace(call, spec=declared_axes(call, named))
@@ -174,7 +173,6 @@ def _runs_otherwise(call: ExportCall, names: Iterable[str]) -> bool:
 
 
 def _ways_out(judged: Judged, fixed: Collection[str]) -> Iterator[tuple[str, str, ExportCall]]:
-    """Causes of fixed sizes: a title, a way out, and the changed call."""
     call, found = judged.call, judged.declaration
     alone = {str(a.size.name): a for a in reversed(found.axes) if a.size.name in fixed}
     ones = {n: max(2, found.roots[n].low or 2) for n, a in alone.items() if a.example == 1}
@@ -291,7 +289,8 @@ def check_target(
     given["assume"] = (*given.get("assume", ()), *assume)
     given.setdefault("broadcast", broadcast)
     given["infer"] = infer or given.get("infer", False)
-    return check(**given)
+    with contextlib.redirect_stdout(sys.stderr):  # what the module prints is no part of the answer
+        return check(**given)
 
 
 def _made(target: str) -> Any:

@@ -66,7 +66,6 @@ class Wording:
         yield from dict.fromkeys(found)
 
     def _of_call(self) -> Iterator[SourceFinding]:
-        """The finding of an export that ends without a file, or without a program."""
         export, example = self.judged.export, self.judged.example
         if export.failed is not None and export.unwritten:
             yield unwritable(export.failed, self.judged.call.module, self._runs())
@@ -154,7 +153,6 @@ class Wording:
         )
 
     def _of_graph(self, analysis: Analysis) -> Iterator[SourceFinding]:
-        """Findings of the analysis that running does not report better, including data-dependent sizes."""
         roots = self.declaration.roots.keys()
         data = {
             n for a in analysis.ambiguities if not a.pair[0].free | a.pair[1].free <= roots for n in a.sites
@@ -236,7 +234,6 @@ class Wording:
 def _found(
     code: str, title: str, declaration: Declaration, names: Iterable[str], notes: Iterable[str], **more: Any
 ) -> SourceFinding:
-    """Return a finding on declared sizes, which quotes them."""
     dims = tuple(names)
     declared = [declaration.quote(n) for n in dims]
     notes = (*(f"declared: {d}" for d in declared), *notes)
@@ -251,7 +248,6 @@ def _needed_by(restriction: Restriction, nodes: tuple[str, ...]) -> str:
 
 
 def _refuted(restriction: Restriction) -> list[str]:
-    """Notes on the test of a refutation."""
     tried = restriction.tried
     at = f"refuted: {sizes_text(restriction.sizes)} is within the declaration"
     if tried.failed is not None:

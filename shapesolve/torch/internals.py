@@ -36,8 +36,6 @@ _HOOKED = {
 
 
 class _State(threading.local):
-    """The running thread's hooks, by name."""
-
     def __init__(self) -> None:
         self.hooks: dict[str, Callable[..., Any]] = {}
 

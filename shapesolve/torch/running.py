@@ -357,7 +357,6 @@ class FileRuns:
 
     @cached_property
     def _session(self) -> Session | None:
-        """Session of onnxruntime for the file. None without a file or onnxruntime, or if it refuses the file."""
         proto = self.export.proto
         if proto is None or find_spec("onnxruntime") is None or proto.ByteSize() > MAX_BYTES:
             return None

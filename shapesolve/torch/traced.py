@@ -67,7 +67,6 @@ def axis_symbols(found: Exported, declaration: Declaration) -> dict[str, Dim]:
 
 
 def _traced_sizes(found: Exported, declaration: Declaration) -> Iterator[tuple[Axis, int | str]]:
-    """The declared axes with their sizes in the trace."""
     for axis in declaration.axes:
         shape = found.shapes.get(f"L{declaration.keys[axis.leaf]}", ())
         if axis.index < len(shape):
@@ -198,7 +197,6 @@ def cause_of(cond: Cond, failing: SourceOrigin, module: Any) -> SourceOrigin | N
 
 
 def _only_size(cond: Cond) -> int | None:
-    """The number n of ``x == n``."""
     if cond.kind != "==" or len(cond.free) != 1 or len(cond.args[0].terms) != 1:
         return None
     factor = cond.args[0].terms[0][1]

@@ -194,7 +194,6 @@ def _equality(cond: Cond) -> Term:
 def _run_outside(
     found: Sequence[Restriction], before: Sequence[Restriction], file: FileRuns | None
 ) -> list[Restriction]:
-    """Restrictions, each run at sizes that only it rules out, with its limit as the runs show it."""
     if file is None:
         return [*found]
     made = []
@@ -245,7 +244,6 @@ class Comparison:
         return self.engine.entails(cond, self.known).proved
 
     def _beyond(self, cond: Cond) -> bool:
-        """True if a bound is broken on a side on which none is declared."""
         bounds = [c for c in (cond.args if cond.kind == "and" else (cond,)) if c.kind == ">="]
         factors = ((f, a) for c in bounds for monomial, f in c.args[0].terms for a in monomial)
         roots = ((f, self.declaration.roots[name]) for f, a in factors for name in a.free)
@@ -439,6 +437,5 @@ def _failing(runs: ModuleRuns, failed: Sequence[Ran], ran: Sequence[Ran]) -> Fai
 
 
 def _alone(file: FileRuns, ran: Ran) -> Ran:
-    """A run at which the file differs, with only one size changed if that is enough."""
     alone = [{name: size} for name, size in file.runs.changed(ran)]
     return next((file.runs.at(sizes) for sizes in alone if file.agrees(sizes) is False), ran)

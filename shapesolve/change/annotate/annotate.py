@@ -20,6 +20,7 @@ from ...expr.printing import dim_param_text
 from ...findings.declared import disagreements, stale_dims
 from ...lower.standard import newly_rejected
 from ...model.saving import with_weights
+from ...model.types import read_dim
 from ...report.json import contract_data, data_of, envelope
 from ...solve.contract.contract import Contract
 
@@ -206,7 +207,7 @@ class _Writer(Merger):
                 self.set_shape(tensor, self.analysis.dtypes.get(info.name, 0), shape)
             elif len(tensor.shape.dim) == len(shape):
                 for old, new in zip(tensor.shape.dim, shape):
-                    if not (old.dim_param or old.HasField("dim_value")):
+                    if read_dim(old, info.name) is None:
                         self.set_dim(old, new)
 
     def write(self, graph: onnx.GraphProto, read: Graph, prefix: str, *, outputs: bool) -> None:
@@ -249,7 +250,7 @@ class _Writer(Merger):
             return
         dims: list[int | str | None] | None = None
         if tensor.HasField("shape"):
-            dims = [d.dim_value if d.HasField("dim_value") else d.dim_param or None for d in tensor.shape.dim]
+            dims = [read_dim(d, info.name) for d in tensor.shape.dim]
         dtype, merged = self.merge(full, tensor.elem_type, dims, is_output=is_output)
         tensor.elem_type = dtype
         if merged is None:

@@ -9,13 +9,12 @@ from ...analysis import Analysis, analyze
 from ...arguments import checked
 from ...expr import Shape
 from ...expr.nearest import meant
-from ...expr.printing import dim_param_text
 from ...expr.sizes import sizes_text
 from ...model import Model, read_model
 from ...model.saving import with_weights
 from ..refused import Refused
 from .pad import pad_outputs
-from .simplify import Simplified, simplified_draft
+from .simplify import Simplified, simplified_draft, write_dim
 
 if TYPE_CHECKING:
     import onnx
@@ -82,11 +81,7 @@ def _declare(graph: onnx.GraphProto, analysis: Analysis) -> None:
             tensor.elem_type = dtype
             tensor.shape.SetInParent()
             for size in shape:
-                dim = tensor.shape.dim.add()
-                if not size.terms:
-                    dim.dim_value = size.const
-                elif (text := dim_param_text(size)) is not None:
-                    dim.dim_param = text
+                write_dim(tensor.shape.dim.add(), size)
 
 
 def _refuse_broken(analysis: Analysis, sizes: Mapping[str, int]) -> None:
