@@ -152,15 +152,16 @@ def sizes_help(
     for sizes in near:
         names = moved(sizes, given, conds)
         equal = [g for g in _followers(finder, given) if len({sizes[n] for n in g}) == 1]
-        parts = [f"{sizes[g[0]]} for {join_names(g)}" for g in equal]
-        rest = [n for n in names if not any(n in g for g in equal)]
-        if rest or not parts:
-            parts.append(sizes_text(sizes, rest))
-        rounder = None if equal else finder.rounder(sizes, given)
+        if equal:
+            rest = [(n,) for n in names if not any(n in g for g in equal)]
+            texts[join_names([f"{sizes[g[0]]} for {join_names(g)}" for g in (*rest, *equal)])] = None
+            continue
+        text = sizes_text(sizes, names)
+        rounder = finder.rounder(sizes, given)
         if rounder is not None:
             also = str(rounder[names[0]]) if len(names) == 1 else sizes_text(rounder, names)
-            parts[-1] += f" or {also} (round)"
-        texts[", ".join(parts)] = None
+            text += f" or {also} (round)"
+        texts[text] = None
     return f"use {' or '.join(texts)}" if any(texts) else ""
 
 

@@ -278,7 +278,7 @@ def simplify(
     keep: Keep = None,
     weights: Weights = None,
 ) -> Result[Changed | Refused]:
-    """Remove shape arithmetic and redundant nodes, with proof.
+    """Remove shape arithmetic and redundant nodes; keep the outputs.
 
     The copy computes the same outputs, bit for bit, at every size that the model accepts, including 0 and 1, and has
     the same interface. Run `simplify` before optimizers that fuse nodes: without shape arithmetic, they recognize
