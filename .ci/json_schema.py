@@ -15,8 +15,7 @@ import shapesolve
 from shapesolve.cli.app import app
 from shapesolve.cli.parameters import Command
 from shapesolve.expr import Cond, Dim, Shape
-from shapesolve.report.json import VERSION
-from shapesolve.report.layouts import LAYOUTS, Layout, keys_of
+from shapesolve.report.json import KEYS, VERSION, keys_of
 
 
 class Key(NamedTuple):
@@ -64,17 +63,74 @@ def _attributes(kind: type) -> dict[str, Key]:
     return found
 
 
+#: class -> its name and description in the schema, if they are not those of the class
+_ABOUT = {
+    "Bucket": (
+        "BucketData",
+        "A bucket (the product of several sizes for several names), sizes of all names, its number of "
+        "sizes, and padding.",
+    ),
+    "Buckets": (
+        "SizesBuckets",
+        "`shapesolve sizes --buckets --json`; `proved`: the padding is proved minimal.",
+    ),
+    "Constraint": (
+        "ConstraintData",
+        "A constraint of a node or an input: over tensor dims (`x[1]`), and with definitions substituted.",
+    ),
+    "CostData": ("Cost", ""),
+    "Derivation": (
+        "Explain",
+        "`shapesolve explain --json`: the shape's derivation, axis by axis and node by node.",
+    ),
+    "Diff": ("", "`shapesolve diff --json`; `conflicts` has the counts before and after."),
+    "Finding": (
+        "FindingData",
+        "A finding. `nodes` are the nodes named in its text, `operands` have a name, shape, and origin. A "
+        "restricted model runs at `runs` and fails at `fails`. `constants` are initializers that contain "
+        "a hard-coded size.",
+    ),
+    "Range": ("RangeData", "Minimum, optimum, and maximum shape of an input."),
+    "Removed": ("RemovedData", "Removed node, with the reason."),
+    "Run": (
+        "FreedRunData",
+        "Run of the original and the dynamic model, or of the dynamic one alone (without a difference).",
+    ),
+    "ScanRow": (
+        "ScannedModel",
+        "Model of a scan; `message` is the reason why it cannot be read, or its contradiction.",
+    ),
+    "Shown": (
+        "ShownData",
+        "A size in the exports. `condition` is the progression that the new model keeps to, and `reason` "
+        "says why; an export at `export` would admit `admits`. Accepted sizes in `extrapolated` are "
+        "outside the range of the exports.",
+    ),
+    "Site": (
+        "SiteData",
+        "An axis of a tensor or, if `element` is true, an element of its data; a null `axis` means the "
+        "whole tensor.",
+    ),
+    "Term": ("TermData", "Condition of a contract; `assuming` is the scope in which this form is valid."),
+    "Usual": (
+        "UsualData",
+        "Contract for typical sizes: conditions equivalent to the exact ones if the scope holds and all "
+        "sizes are at least 1.",
+    ),
+    "Verification": ("RunData", "A run; `open` lists the tensors whose shape was not fully predicted."),
+    "Rejected": ("ViolationData", "Requirement that the given sizes break."),
+}
 #: types in layouts
 _TOLD: Any = {"sizes": dict[str, int], "str": str}
 
 
 def keys(kind: type) -> list[Key]:
     """Return the keys of a record."""
-    known, layout = _attributes(kind), LAYOUTS.get(kind.__name__)
-    if layout is None or not layout.keys:
+    known = _attributes(kind)
+    if kind.__name__ not in KEYS:
         return [key for key in known.values() if key.name]
     out = []
-    for name, path, told in keys_of(layout.keys):
+    for name, path, told in keys_of(KEYS[kind.__name__]):
         *ways, last = path.split(".")
         of = known
         for way in ways:
@@ -99,11 +155,11 @@ def documents() -> dict[type, list[str]]:
 
 
 def _name(kind: type) -> str:
-    return LAYOUTS.get(kind.__name__, Layout()).name or kind.__name__
+    return _ABOUT.get(kind.__name__, ("", ""))[0] or kind.__name__
 
 
 def _about(kind: type) -> str:
-    return " ".join((LAYOUTS.get(kind.__name__, Layout()).about or str(kind.__doc__)).split())
+    return " ".join((_ABOUT.get(kind.__name__, ("", ""))[1] or str(kind.__doc__)).split())
 
 
 def _plain(kind: Any) -> Any:

@@ -241,11 +241,10 @@ class Analysis:
             seed: Seed for the random choices.
             rlimit: Limit on Z3's work per query.
         """
-        from .constraints.audit import Auditor, some_sizes
+        from .constraints.audit import Auditor
 
-        given = (
-            [*sizes] if sizes is not None else some_sizes(self.contract, self.symbols, self._solved.rlimit)
-        )
+        found = self._solved.example
+        given = [*sizes] if sizes is not None else [] if found is None else [found]
         runs = [(point, measured[i] if i < len(measured) else {}) for i, point in enumerate(given)]
         auditor = Auditor(self.constraints, self.shapes, self.symbols, rlimit)
         return auditor.judge(runs, changes, samples, seed)

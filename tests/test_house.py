@@ -45,11 +45,10 @@ NAMING = {
     "causes/edits.py": "writes a Transpose or an Unsqueeze more",
     "expr/grammar.py": "functions of a language of that name",
     "lower/__init__.py": "a class of that name",
-    "report/layouts.py": "a class of that name",
     "lower/semantics.py": "differences between onnxruntime and the standard",
 }
 #: functions that make a node, and the argument that is its operator
-MAKES = {"op": 0, "node": 0, "insert": 0, "new_node": 0, "become": 1}
+MAKES = {"op": 0, "node": 0, "make_node": 0, "insert": 0, "new_node": 0, "become": 1}
 #: nodes that are inserted, and what marks where a file keeps its constants: not facts about an operator
 STRUCTURE = frozenset(
     ("Constant", "Identity", "Shape", "If", "Loop", "Scan", "Cast", "Min", "Max", "Not", "And", "Or", "Add")
@@ -165,7 +164,6 @@ ENGINES = [
     "answers/solved",
     "answers/violation",
     "causes/conflict",
-    "constraints/audit",
     "constraints/cores",
     "torch/verdicts",
 ]

@@ -54,7 +54,7 @@ ALLOWED: dict[str, set[str]] = {
     "report": CORE | {"answers", "causes", "findings", "analysis", "deploy", "lines", "settings"},
     "explorer": CORE | {"answers", "causes", "analysis", "deploy", "lines", "report", "constraints"},
     "change": CORE | {"answers", "arguments", "causes", "analysis", "collection", "deploy", "lines", "runs"},
-    "change.annotate": CORE | {"analysis", "change", "findings", "report"},
+    "change.annotate": CORE | {"analysis", "answers", "change", "findings", "report"},
     "deploy": CORE | {"answers", "arguments", "analysis", "causes"},
     "builder": EVERYTHING,
     "compat": EVERYTHING | {"builder"},

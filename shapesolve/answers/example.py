@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from math import inf, log
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from math import log
 from typing import TYPE_CHECKING, NamedTuple
 
+from ..causes.wording import listed
 from ..expr import Cond, eq, le, symbol
 from ..expr.sizes import sizes_text
 from ..solve.cone_of_influence import cone
@@ -87,24 +88,26 @@ def _large(sizes: Model, usual: Mapping[str, int]) -> list[str]:
 def near(solved: Solved, sizes: Mapping[str, int], assume: Sequence[Cond | str] = ()) -> list[Model]:
     """Return accepted sizes to propose instead of the given ones, the best first, if `assume` holds too.
 
-    If names of one role become unequal because only some were given, sizes that keep them equal come first. The nearest ones
-    follow if these are nearer.
+    Names that were not given, but must follow a given one of the same role, become equal to it: round sizes near the given one.
+    Otherwise, they are the nearest sizes.
     """
     given = {n: size for n, size in sizes.items() if n in solved.symbols}
-    found = _closest(solved.nearest(given, assume), given)
     finder = solved.finder(floor=1)
+    for group in _followers(finder, given):
+        start = {**given, **dict.fromkeys(group, next(given[n] for n in group if n in given))}
+        beside = nearest(finder, start)
+        equal = {s: at if at and len({at[n] for n in group}) == 1 else None for s, at in beside.items()}
+        if any(equal.values()):
+            return [finder.rounder(at, start) or at for at in _closest(equal, given)]
+    return _closest(solved.nearest(given, assume), given)
+
+
+def _followers(finder: SizeFinder, given: Mapping[str, int]) -> Iterator[Sequence[str]]:
+    """Names of one role of which only some were given, if the others depend on these."""
     for group in finder.roles.alike:
-        known = next((given[n] for n in group if n in given), None)
         tied = {n for c in cone(group[:1], finder.conds) for n in c.free}
-        if known is None or given.keys() >= {*group} or tied.isdisjoint(group[1:]):
-            continue
-        if any(len({at[n] for n in group}) > 1 for at in found):
-            beside = nearest(finder, {**given, **dict.fromkeys(group, known)})
-            equal = {s: at if at and len({at[n] for n in group}) == 1 else None for s, at in beside.items()}
-            proposed = _closest(equal, given)
-            reach = min((_far(at, given) for at in proposed), default=inf)
-            found = [*proposed, *[at for at in found if _far(at, given) < reach][:1]]
-    return found
+        if given.keys() & {*group} and not given.keys() >= {*group} and tied & {*group[1:]}:
+            yield group
 
 
 def nearest(finder: SizeFinder, given: Mapping[str, int]) -> dict[str, Model | None]:
@@ -143,19 +146,25 @@ def sizes_help(
     """Return the help line with sizes that run: "use height = 96 or height = 112"; empty if there are none.
 
     Each is followed by a rounder one if there is one: "or 480320 (round)". Names without a given size are listed if `conds` tie
-    them to a size that changes.
+    them to a size that changes: "use 224 for height and width" if one must follow the other.
     """
     texts: dict[str, None] = {}
     for sizes in near:
-        names = _moved(sizes, given, conds)
-        rounder = finder.rounder(sizes, given)
-        more = "" if rounder is None else f" or {' x '.join(str(rounder[n]) for n in names)} (round)"
-        texts[sizes_text(sizes, names) + more] = None
-    either = ", or " if any("," in text for text in texts) else " or "
-    return f"use {either.join(texts)}" if any(texts) else ""
+        names = moved(sizes, given, conds)
+        equal = [g for g in _followers(finder, given) if len({sizes[n] for n in g}) == 1]
+        parts = [f"{sizes[g[0]]} for {listed(g)}" for g in equal]
+        rest = [n for n in names if not any(n in g for g in equal)]
+        if rest or not parts:
+            parts.append(sizes_text(sizes, rest))
+        rounder = None if equal else finder.rounder(sizes, given)
+        if rounder is not None:
+            also = str(rounder[names[0]]) if len(names) == 1 else sizes_text(rounder, names)
+            parts[-1] += f" or {also} (round)"
+        texts[", ".join(parts)] = None
+    return f"use {' or '.join(texts)}" if any(texts) else ""
 
 
-def _moved(sizes: Model, given: Mapping[str, int], conds: Sequence[Cond]) -> list[str]:
+def moved(sizes: Mapping[str, int], given: Mapping[str, int], conds: Sequence[Cond]) -> list[str]:
     """Return the names that change, and those without a given size that `conds` tie to one of them."""
     changed = _changed(sizes, given)
     tied = frozenset[str]().union(*(c.free for c in cone(changed, conds)))

@@ -19,7 +19,7 @@ from ..causes.wording import is_short, operand_rows
 from ..expr import Cond, eq, ge, parse_cond
 from ..expr.sizes import sizes_text
 from ..solve.known import Known
-from .example import near, sizes_help
+from .example import moved, near, sizes_help
 from .rejected import sentence_of
 
 if TYPE_CHECKING:
@@ -177,7 +177,7 @@ def _first_failure(
         notes.append(f"at {sizes_text(sizes)}")
     if runs is not None and place.stored_side is not None:
         good = Failure(free.again(bind=runs).lowered, place.node, place.prefix, runs, place.entry)
-        shown = sizes_text(runs, [n for n in sizes if runs[n] != sizes[n]])
+        shown = sizes_text(runs, moved(runs, sizes, [t.cond for t in terms]))
         notes += [f"at {shown}: {text}" for text in good.made_instead(place)] if shown else []
     return Refuted.worded(
         needed or place.reason,

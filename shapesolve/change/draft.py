@@ -124,14 +124,6 @@ class DraftGraph:
         """The node that makes each tensor of this graph, by name."""
         return {name: node for node in self.nodes for name in node.outputs if name}
 
-    def consumers(self) -> dict[str, list[DraftNode]]:
-        """The nodes of this graph that read each tensor, also by a graph inside them."""
-        found: dict[str, list[DraftNode]] = {}
-        for node in self.nodes:
-            for name in dict.fromkeys(node.reads()):
-                found.setdefault(name, []).append(node)
-        return found
-
     def made(self) -> set[str]:
         """The names of all tensors that the graph defines."""
         names = {name for node in self.nodes for name in node.outputs if name}

@@ -120,7 +120,6 @@ def _shapes_of(exports: Seq[Model], labels: Seq[str]) -> list[_Shapes]:
 
 
 def _differing(shapes: Seq[_Shapes]) -> dict[Site, tuple[int | str | None, ...]]:
-    """The axes of inputs that are not the same in all exports, with their sizes."""
     found = {}
     for name in shapes[0]:
         for axis, seen in enumerate(zip(*[s[name] or () for s in shapes], strict=True)):

@@ -56,7 +56,6 @@ def _finish_function(body: DraftGraph, proto: onnx.FunctionProto, nodes: list[on
 
 
 def _read(graph: DraftGraph) -> set[str]:
-    """Names of tensors that nodes, subgraphs or the outputs of the graph read."""
     return {*graph.outputs}.union(*[node.reads() for node in graph.nodes])
 
 
@@ -72,7 +71,6 @@ def _constant_nodes(added: list[onnx.TensorProto]) -> list[onnx.NodeProto]:
 def _finish_graph(
     graph: DraftGraph, source: onnx.GraphProto, target: onnx.GraphProto, nodes: list[onnx.NodeProto]
 ) -> None:
-    """Fills `target` with the nodes, constants and declarations of the draft."""
     there = graph.made()
     used = _read(graph) | {info.name for info in source.input}
     _copy(source, target, except_for=_REWRITTEN)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 
 import click
 
 from .. import __version__
+from .console import fail
 from .parameters import Command, OneLine, refuse
 
 #: --help group -> its commands, each with its file
@@ -85,19 +89,66 @@ def _say_version(ctx: click.Context, _param: click.Parameter, asked: bool) -> No
         ctx.exit()
 
 
+_PROGRAM, _VARIABLE = "shapesolve", "_SHAPESOLVE_COMPLETE"
+
+#: shell -> completion script below the home folder; startup file of the shell; line to add to that file
+_PLACES: dict[str, tuple[str, str, Callable[[Path], str]]] = {
+    "bash": (f".bash_completions/{_PROGRAM}.sh", ".bashrc", lambda script: f"source '{script}'"),
+    "zsh": (f".zfunc/_{_PROGRAM}", ".zshrc", lambda _: "fpath+=~/.zfunc; autoload -Uz compinit; compinit"),
+    "fish": (f".config/fish/completions/{_PROGRAM}.fish", "", lambda _: ""),
+}
+
+
+def _install(command: click.Command) -> str:
+    """Install the completion script for the current shell, and return a message."""
+    from ..model.saving import write_atomically
+
+    shell = _shell()
+    script = _script(command, shell)
+    place, start, line = _PLACES[shell]
+    file = Path.home() / place
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(file, f"{script}\n".encode())
+        if start:
+            _add_line(Path.home() / start, line(file))
+    except OSError as e:
+        fail(f"cannot write {e.filename or file}: {e.strerror or e}")
+    return f"{shell} completion installed in {file}\nRestart the terminal to use it"
+
+
+def _shell() -> str:
+    name = Path(os.environ.get("SHELL", "")).name
+    if name not in _PLACES:
+        fail(f"completion supports {', '.join(_PLACES)}, but SHELL is {name or 'not set'}")
+    return name
+
+
+def _script(command: click.Command, shell: str) -> str:
+    from click.shell_completion import get_completion_class
+
+    found = get_completion_class(shell)
+    assert found is not None
+    return found(command, {}, _PROGRAM, _VARIABLE).source().strip()
+
+
+def _add_line(file: Path, line: str) -> None:
+    """Append a line to the user's startup file, which may be a link, unless the file contains it."""
+    if file.is_file() and line.encode() in file.read_bytes().splitlines():
+        return
+    with file.open("ab") as out:
+        out.write(f"\n{line}\n".encode())
+
+
 def _install_completion(ctx: click.Context, _param: click.Parameter, asked: bool) -> None:
     if asked:
-        from .parameters import install_completion
-
-        click.echo(install_completion(ctx.find_root().command))
+        click.echo(_install(ctx.find_root().command))
         ctx.exit()
 
 
 def _show_completion(ctx: click.Context, _param: click.Parameter, asked: bool) -> None:
     if asked:
-        from .parameters import completion_script
-
-        click.echo(completion_script(ctx.find_root().command))
+        click.echo(_script(ctx.find_root().command, _shell()))
         ctx.exit()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import chain
@@ -72,7 +72,8 @@ class Generalized:
 )
 def generalize(
     models: Annotated[
-        list[Path], Argument(metavar="EXPORTS", help="Exports of the same model at two or more fixed sizes.")
+        list[Path],
+        Argument(metavar="EXPORTS...", help="Exports of the same model at two or more fixed sizes."),
     ],
     output: Out,
     dim: Annotated[
@@ -91,7 +92,7 @@ def generalize(
         bool,
         Option(
             "--verify/--no-verify",
-            help="Run the new model and each export with onnxruntime. [default: if it is installed]",
+            help="Compare the new model with each export in onnxruntime. [default: on if onnxruntime is installed]",
         ),
     ] = True,
 ) -> Result[Generalized | Refused]:
@@ -99,9 +100,9 @@ def generalize(
 
     Equal constants stay. Those that differ become expressions of the input sizes: the simplest that fit all exports
     and let the model run at other sizes. At each export's sizes, the new model's shapes are proved equal to the
-    export's, and its values are compared by running both. A size that is divided is limited to the arithmetic progression
-    through the exports; the command prints the sizes left out, and an export that would admit more. If the exports
-    are ambiguous, nothing is written, the node is named, and the exit code is 1. Example:
+    export's, and its values are compared by running both. If the model divides a size, the new
+    model accepts only sizes spaced like the exports' (7, 11, 15, ...). The output lists excluded sizes and suggests
+    a further export. If the exports are ambiguous, nothing is written, the node is named, and the exit code is 1. Example:
 
         shapesolve generalize at_7.onnx at_11.onnx --dim 'ids[1]=seq' -o dynamic.onnx
     """
@@ -178,7 +179,8 @@ def free(
         Option(
             "--dim",
             metavar="INPUT[AXIS]=NAME",
-            help="Name for an input axis of fixed size, or a declared NAME that accepts only one size; may be repeated.",
+            help="Axis to make dynamic and its name, e.g. 'images[0]=batch'; or an existing dim name that is stuck at one "
+            "size; may be repeated.",
         ),
     ],
     verify: Annotated[
@@ -276,7 +278,7 @@ def simplify(
     keep: Keep = None,
     weights: Weights = None,
 ) -> Result[Changed | Refused]:
-    """Fold everything that the model's sizes determine.
+    """Remove shape arithmetic and redundant nodes; outputs are proved the same.
 
     The copy computes the same outputs, bit for bit, at every size that the model accepts, including 0 and 1, and has
     the same interface. Run `simplify` before optimizers that fuse nodes: without shape arithmetic, they recognize
@@ -311,6 +313,13 @@ def fix(
         ),
     ] = None,
     at: At = None,
+    pad: Annotated[
+        bool,
+        Option(
+            "--pad",
+            help="Pad outputs whose sizes depend on data to the largest sizes; the true sizes become further outputs.",
+        ),
+    ] = False,
     explain: Explain = False,
     keep: Keep = None,
     weights: Weights = None,
@@ -323,13 +332,22 @@ def fix(
         shapesolve fix model.onnx --bind batch=1 --bind seq=64 -o fixed.onnx
     """
     from ..change.simplify.fix import fixed
+    from ..change.simplify.pad import pad_outputs
 
     original = read(model)
     given = [*(sizes_given or ()), *(bind or ()), *(at or ())]
     if not given:
         fail("expected sizes, e.g. batch=1")
     done, a = fixed(original, asked_sizes(load(model), given), keep=keep or ())
-    return _changed(original, done, a, output, weights, explain, "these sizes")
+    padded = (
+        [
+            f"padded: {p.output}[{p.axis}] to {p.size}, true size in {p.true_size}"
+            for p in pad_outputs(done.model, a)
+        ]
+        if pad
+        else []
+    )
+    return _changed(original, done, a, output, weights, explain, "these sizes", padded)
 
 
 def _changed(
@@ -340,6 +358,7 @@ def _changed(
     weights: str | None,
     explain: bool,
     where: str,
+    padded: Iterable[str] = (),
 ) -> Result[Changed]:
     """Write the changed model to `output`, and return the changes."""
     from ..change.annotate.file import save_changed
@@ -350,6 +369,7 @@ def _changed(
         *(map(str, done.removed) if explain else ()),
         interface_line(a),
         line(("good", "proved: "), proved),
+        *padded,
         f"wrote {output}: {done.before:,} nodes became {done.after:,}, not counting Constant nodes",
     ]
     # initializers that callers can override

@@ -120,7 +120,11 @@ Ignore = Annotated[
     list[str] | None, Option("--ignore", metavar="CODES", help="Hide these codes or prefixes of codes.")
 ]
 Limits = Annotated[
-    bool, Option("--limits", help="Also show size limits, such as the length of a table (SS403).")
+    bool,
+    Option(
+        "--limits",
+        help="Also show restrictions that are part of the architecture (SS403), such as a maximum sequence length.",
+    ),
 ]
 Baseline = Annotated[
     Path | None,
@@ -173,7 +177,7 @@ def check(
         Option("--torch", metavar="MODULE:FACTORY", help="Check the PyTorch module returned by a function."),
     ] = None,
     infer: Annotated[
-        bool, Option("--infer", help="With --torch: suggest a declaration of dynamic sizes to paste.")
+        bool, Option("--infer", help="With --torch: print a dynamic_shapes argument for torch.export.")
     ] = False,
     assume: Assume = None,
     bind: Bind = None,
@@ -188,9 +192,9 @@ def check(
 ) -> Result[Check | CheckSource]:
     """Find shape problems in models; fail if there are any.
 
-    With several models, those without findings print nothing. Exit code: 0 if no finding fails (errors; see
-    --fail-on), 1 if one does, 2 if an input is unusable. Options can also be set in pyproject.toml under
-    [tool.shapesolve]. Examples:
+    With several models, those without findings print nothing. Exit code: 0 if there are no errors (or, with
+    --fail-on, no findings of that severity), 1 otherwise, 2 if an input is unusable. Options can also be set in
+    pyproject.toml under [tool.shapesolve]. Examples:
 
         shapesolve check model.onnx || exit 1
 

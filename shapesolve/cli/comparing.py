@@ -72,7 +72,7 @@ def verify(
 )
 def diff(
     before: Annotated[Path, Argument(metavar="A", help="First model.")],
-    after: Annotated[Path, Argument(metavar="B", help="The other.")],
+    after: Annotated[Path, Argument(metavar="B", help="Second model.")],
     prove: Annotated[
         bool,
         Option(
@@ -91,8 +91,8 @@ def diff(
     """Compare the outputs, sizes, and tensors of two models.
 
     Output shapes and types are proved equal, and accepted sizes are compared as sets; every difference comes with
-    example sizes. Outputs with different names are matched by position. --values also proves an output's values equal
-    if both graphs, simplified, compute it the same way; otherwise its values are unknown. Exit code: 0 if the
+    example sizes. Outputs with different names are matched by position. --values also proves that values are
+    equal, by comparing the simplified graphs; otherwise, they are unknown. Exit code: 0 if the
     interface is provably the same, 1 if not, 3 if unknown; with --prove, 0 also if B accepts more. Examples:
 
         shapesolve diff exported.onnx optimized.onnx --prove --run 5

@@ -61,10 +61,18 @@ def cost(
         ),
     ] = "",
     by: Annotated[
-        Literal["total", "scope", "node"], Option("--by", help="Also print a line for each of these.")
+        Literal["total", "scope", "node"],
+        Option("--by", help="Break the cost down by scope (module) or node."),
     ] = "total",
     depth: Annotated[
-        int, Option("--depth", metavar="N", min=1, help="Leading parts of a node's name that form its scope.")
+        int,
+        Option(
+            "--depth",
+            metavar="N",
+            min=1,
+            needs=("by=scope",),
+            help="With --by scope: number of name parts, e.g. 2 for /encoder/layer.0.",
+        ),
     ] = 3,
     max_memory: Annotated[
         str | None,
@@ -75,10 +83,20 @@ def cost(
     ] = None,
     of: Annotated[
         str | None,
-        Option("--of", metavar="NAME", help="Size that --max-memory and --plot vary."),
+        Option(
+            "--of",
+            metavar="NAME",
+            needs=("max_memory", "plot"),
+            help="Dim to vary for --max-memory and --plot.",
+        ),
     ] = None,
     reuse: Annotated[
-        bool, Option("--reuse", help="Let --max-memory assume that buffers are shared where possible.")
+        bool,
+        Option(
+            "--reuse",
+            needs=("max_memory",),
+            help="Let --max-memory assume that buffers are reused where possible.",
+        ),
     ] = False,
     bind: Bind = None,
     assume: Assume = None,
@@ -86,7 +104,7 @@ def cost(
     """Compute a model's operations, parameters, and memory.
 
     Figures are formulas of the input sizes, or numbers with --at. Peak memory counts every tensor from the node that
-    computes it to its last consumer, each in a separate buffer; "shared" lets views use their input's buffer, and
+    computes it to its last consumer, each in a separate buffer; "reused" lets views use their input's buffer, and
     outputs overwrite an input without later consumers. Exit code: 1 if nothing fits into --max-memory, or no sizes
     run. Examples:
 

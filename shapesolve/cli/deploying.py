@@ -43,13 +43,23 @@ def inputs(
         Path | None,
         Option("-o", "--output", metavar="FOLDER", help="Folder to write to. [default: write nothing]"),
     ] = None,
-    count: Annotated[int, Option("-n", "--count", metavar="N", min=1, max=10_000, help="How many.")] = 20,
+    count: Annotated[
+        int, Option("-n", "--count", metavar="N", min=1, max=10_000, help="Number of input sets.")
+    ] = 20,
     form: Annotated[
         Literal["npz", "pb"],
-        Option("--form", help="One .npz file per input set, or test_data_set_K folders of protobuf tensors."),
+        Option(
+            "--form",
+            needs=("output",),
+            help="One .npz file per input set, or test_data_set_K folders of protobuf tensors.",
+        ),
     ] = "npz",
     edge: Annotated[
-        bool, Option("--edge/--no-edge", help="Include edge cases: empty tensors, minimum sizes, and 1.")
+        bool,
+        Option(
+            "--edge/--no-edge",
+            help="Also generate edge cases: sizes of 0 and 1, and the smallest accepted sizes.",
+        ),
     ] = False,
     seed: Annotated[int, Option("--seed", metavar="N", help="Seed for sizes and values.")] = 0,
     at: At = None,
@@ -59,7 +69,7 @@ def inputs(
     """Generate inputs that the model accepts.
 
     The first input set has typical sizes, and the second an empty cache if the model has one; the others are random.
-    Integers are in the range of valid indices, and masks are ones. Guesses about values are printed. Exit code: 1 if
+    Integers are in the range of valid indices, and masks are ones. Values that had to be guessed are printed. Exit code: 1 if
     no accepted sizes are found. Examples:
 
         shapesolve inputs model.onnx -n 20 -o feeds
@@ -79,7 +89,10 @@ def inputs(
     if made.guesses:
         lines.append("         to choose others: shapesolve.generate_inputs(model, values={...})")
     if output is not None:
-        lines.append(f"wrote {len(made)} input sets to {output} ({len(files)} files)")
+        sets, written = (
+            f"{n} {what}{'s' * (n != 1)}" for n, what in ((len(made), "input set"), (len(files), "file"))
+        )
+        lines.append(f"wrote {sets} to {output} ({written})")
     return Result(lambda: Inputs(made.sizes, made.guesses, [*map(str, files)]), lines)
 
 
@@ -144,6 +157,7 @@ def sizes(
             "--least",
             metavar="SIZE",
             min=0,
+            needs=("near", "enumerate", "sizes_given", "at"),
             help="Minimum size for --near and --enumerate; 0 allows empty inputs.",
         ),
     ] = 1,
@@ -161,17 +175,27 @@ def sizes(
             "--symbol",
             "--symbols",
             metavar="NAME,...",
+            needs=("buckets",),
             help="With --buckets: dims to find sizes for, up to three.",
         ),
     ] = None,
     k: Annotated[
-        int, Option("--k", metavar="N", min=1, help="With --buckets: maximum number of buckets.")
+        int,
+        Option(
+            "--count",
+            "--k",
+            metavar="N",
+            min=1,
+            needs=("buckets",),
+            help="With --buckets: maximum number of buckets.",
+        ),
     ] = 6,
     tool: Annotated[
         str,
         Option(
             "--for",
             metavar="TOOL",
+            needs=("buckets",),
             help="With --buckets: print profiles for a tool, as `profile --for` does.",
         ),
     ] = "",
@@ -204,10 +228,10 @@ def sizes(
     asked = [*(sizes_given or ()), *(at or ()), *([near] if near is not None else ())]
     if [asked or None, enumerate, buckets].count(None) < 2:
         fail("--near, --enumerate, and --buckets are mutually exclusive")
-    if (buckets is None) != (symbol is None):
-        fail("--buckets FILE.csv and --symbol NAME must be used together")
-    if tool and (buckets is None or json):
-        fail("--for TOOL requires --buckets and cannot be combined with --json")
+    if buckets is not None and symbol is None:
+        fail("--buckets requires --symbol NAME")
+    if tool and json:
+        fail("--for and --json are mutually exclusive")
     a = find(load(model, assume), findings=False)
     from ..deploy import enumerate_sizes, profile_text
 

@@ -31,7 +31,7 @@ def why(
     sizes: Annotated[list[str], Argument(metavar="SIZES...", help=SIZES)],
     assume: Assume = None,
 ) -> Result[Why | Refused]:
-    """Explain why the model fails at some sizes.
+    """Explain why given sizes fail.
 
     Name the first failing node, its operand shapes and their origin, and the nearest sizes that run. Exit code: 0 if
     the model runs at these sizes, 1 otherwise. Example:

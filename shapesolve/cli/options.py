@@ -22,14 +22,17 @@ Assume = Annotated[
         "--assume", metavar="CONDITION", help='Assume a condition on the sizes, e.g. "total == past + seq".'
     ),
 ]
-Bind = Annotated[list[str] | None, Option("--bind", metavar="NAME=SIZE", help="Size of a dim, e.g. batch=2.")]
+Bind = Annotated[
+    list[str] | None,
+    Option("--bind", metavar="NAME=SIZE", help="Set a dim to a size, e.g. batch=2; may be repeated."),
+]
 Broadcast = Annotated[
     str,
     Option(
         "--broadcast",
         metavar="strict|named|equal",
-        help="Broadcast of a named dim with a different size. strict: ambiguous; named: assume that the name equals a number,"
-        " with a note; equal: also assume that it equals another name.",
+        help='How to treat an Add of "n" and 64, which is valid if n is 64 or 1. strict: keep both cases; named: assume n = 64 '
+        "and report it; equal: also assume that two names are equal.",
     ),
 ]
 FindingsFormat = Annotated[Format, Option("--format", help="Output format of findings.")]

@@ -79,62 +79,6 @@ def _example(found: re.Match[str]) -> str:
     return f"{found[1]}{_typed(found[2])}"
 
 
-_PROGRAM, _VARIABLE = "shapesolve", "_SHAPESOLVE_COMPLETE"
-
-#: shell -> completion script below the home folder; startup file of the shell; line to add to that file
-_PLACES: dict[str, tuple[str, str, Callable[[Path], str]]] = {
-    "bash": (f".bash_completions/{_PROGRAM}.sh", ".bashrc", lambda script: f"source '{script}'"),
-    "zsh": (f".zfunc/_{_PROGRAM}", ".zshrc", lambda _: "fpath+=~/.zfunc; autoload -Uz compinit; compinit"),
-    "fish": (f".config/fish/completions/{_PROGRAM}.fish", "", lambda _: ""),
-}
-
-
-def completion_script(command: click.Command) -> str:
-    """Return the completion script for the current shell."""
-    return _script(command, _shell())
-
-
-def install_completion(command: click.Command) -> str:
-    """Install the completion script for the current shell, and return a message."""
-    from ..model.saving import write_atomically
-
-    shell = _shell()
-    script = _script(command, shell)
-    place, start, line = _PLACES[shell]
-    file = Path.home() / place
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(file, f"{script}\n".encode())
-        if start:
-            _add_line(Path.home() / start, line(file))
-    except OSError as e:
-        fail(f"cannot write {e.filename or file}: {e.strerror or e}")
-    return f"{shell} completion installed in {file}\nRestart the terminal to use it"
-
-
-def _shell() -> str:
-    name = Path(os.environ.get("SHELL", "")).name
-    if name not in _PLACES:
-        fail(f"completion supports {', '.join(_PLACES)}, but SHELL is {name or 'not set'}")
-    return name
-
-
-def _script(command: click.Command, shell: str) -> str:
-    from click.shell_completion import get_completion_class
-
-    found = get_completion_class(shell)
-    assert found is not None
-    return found(command, {}, _PROGRAM, _VARIABLE).source().strip()
-
-
-def _add_line(file: Path, line: str) -> None:
-    """Append a line to the user's startup file, which may be a link, unless the file contains it."""
-    if file.is_file() and line.encode() in file.read_bytes().splitlines():
-        return
-    with file.open("ab") as out:
-        out.write(f"\n{line}\n".encode())
-
-
 @dataclass(frozen=True)
 class Argument:
     """Positional argument of a command."""
@@ -144,7 +88,10 @@ class Argument:
 
 
 class Option:
-    """Named option of a command: ``Option("-n", "--count", metavar="N", min=1, help="Number of runs.")``."""
+    """Named option of a command: ``Option("-n", "--count", metavar="N", min=1, help="Number of runs.")``.
+
+    `needs` lists parameters, or `NAME=VALUE`, of which one must be given with it.
+    """
 
     def __init__(
         self,
@@ -152,9 +99,11 @@ class Option:
         metavar: str | None = None,
         min: int | None = None,
         max: int | None = None,
+        needs: Sequence[str] = (),
         help: str,
     ) -> None:
         self.names, self.metavar, self.min, self.max, self.help = names, metavar, min, max, help
+        self.needs = needs
 
 
 class OneLine(click.Command):
@@ -213,6 +162,7 @@ class Command(OneLine):
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; its output goes to the file given with ``--output``, or is dropped with ``--quiet``."""
         given = ctx.params
+        self._check_needs(ctx)
         check = partial(self._check_output, given.get("output"), dict(given), given.pop("force", False))
         if self.prints:
             check()
@@ -240,6 +190,20 @@ class Command(OneLine):
             if output is not None and text.getvalue():
                 _write(output, text.getvalue())
 
+    def _check_needs(self, ctx: click.Context) -> None:
+        """Reject an option that would have no effect."""
+        named = {p.name: p for p in self.params if isinstance(p, _Option)}
+
+        def is_given(need: str) -> bool:
+            name, _, value = need.partition("=")
+            return ctx.params.get(name) == value if value else ctx.get_parameter_source(name) is _TYPED
+
+        for option in named.values():
+            if option.needs and is_given(str(option.name)) and not any(map(is_given, option.needs)):
+                parts = [need.partition("=") for need in option.needs if need.partition("=")[0] in named]
+                needed = [f"{_long_name(named[name])} {value}".strip() for name, _, value in parts]
+                fail(f"{_long_name(option)} requires {' or '.join(needed)}")
+
     def _check_output(self, output: Path | None, given: Mapping[str, Any], force: bool) -> None:
         if output is None or not output.exists():
             return
@@ -266,6 +230,8 @@ class Command(OneLine):
         """Write nothing, because `format_options` writes arguments."""
 
 
+#: source of a parameter that was given
+_TYPED = click.core.ParameterSource.COMMANDLINE
 #: annotation of a command without `--json`
 _NO_JSON = "Result[None]"
 #: commands whose output is not a result
@@ -377,22 +343,35 @@ def _parameters(function: Callable[..., Any]) -> Iterator[click.Parameter]:
         if isinstance(declared, Argument):
             yield _Argument(name, declared.help, type=_type(kind), nargs=-1 if many else 1, **attributes)
         elif kind is bool:
-            yield click.Option([*declared.names, name], is_flag=True, help=declared.help, **attributes)
+            yield _Option(
+                [*declared.names, name], is_flag=True, help=declared.help, needs=declared.needs, **attributes
+            )
         else:
             read = _type(kind, declared.min, declared.max)
             shown = attributes.get("default") != ""
-            option = click.Option if many else _Once
+            option = _Option if many else _Once
             yield option(
                 [*declared.names, name],
                 type=read,
                 multiple=many,
                 help=declared.help,
                 show_default=shown,
+                needs=declared.needs,
                 **attributes,
             )
 
 
-class _Once(click.Option):
+class _Option(click.Option):
+    def __init__(self, *names: Any, needs: Sequence[str] = (), **attributes: Any) -> None:
+        super().__init__(*names, **attributes)
+        self.needs = needs
+
+
+def _long_name(option: click.Option) -> str:
+    return next(name for name in option.opts if name.startswith("--"))
+
+
+class _Once(_Option):
     """Option that may be repeated only if its value is a list of sizes."""
 
     def add_to_parser(self, parser: Any, ctx: click.Context) -> None:

@@ -65,7 +65,9 @@ def profile(
     ] = "",
     min: Annotated[
         str,
-        Option("--min", metavar="NAME=SIZE,...", help="Minimum sizes. [default: smallest of at least 1]"),
+        Option(
+            "--min", metavar="NAME=SIZE,...", help="Minimum sizes. [default: smallest accepted sizes >= 1]"
+        ),
     ] = "",
     max: Annotated[
         str, Option("--max", metavar="NAME=SIZE,...", help="Maximum sizes. [default: same as --opt]")
@@ -91,8 +93,8 @@ def profile(
     """Compute ranges of accepted sizes for compilers.
 
     The model accepts the minimum, optimum, and maximum sizes. Sizes that are not given are derived (total_seq from
-    past_seq + seq). A corner that breaks the contract is rejected with the condition and its node, and the exit code
-    is 1. Conditions on intermediate sizes are written to stderr.
+    past_seq + seq). Minimum, optimum, or maximum sizes that break the contract are rejected with the condition and its
+    node, and the exit code is 1. If some sizes between them are not accepted, the conditions are written to stderr.
     Examples:
 
         shapesolve profile unet.onnx --opt batch=1,height=64,width=64 --max batch=8,height=512,width=512 --for trtexec

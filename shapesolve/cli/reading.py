@@ -47,7 +47,11 @@ if TYPE_CHECKING:
 
 
 Exact = Annotated[
-    bool, Option("--exact", help="Show forms that hold at every size, including empty and very small inputs.")
+    bool,
+    Option(
+        "--exact",
+        help="Show exact forms, which also hold for empty and very small inputs. By default, shorter forms are shown.",
+    ),
 ]
 
 
@@ -205,7 +209,7 @@ def constraints(
 ) -> Result[Constraints]:
     """List the size constraints of a model, in graph order.
 
-    A definition gives a dim of a node's output; a requirement is a condition for the node to run. Examples:
+    A definition is a formula for an output dim. A requirement is a condition that a node checks. Examples:
 
         shapesolve constraints model.onnx --role requirement
 
@@ -246,7 +250,7 @@ def explain(
     bind: Bind = None,
     broadcast: Broadcast = "named",
 ) -> Result[Derivation]:
-    """Derive a tensor's shape from the inputs, axis by axis.
+    """Show where each axis of a tensor comes from.
 
     Nodes that pass a size on unchanged are counted; nodes that compute one are named. Examples:
 

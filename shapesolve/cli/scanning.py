@@ -46,7 +46,8 @@ def scan(
 ) -> Result[Scan]:
     """Analyze many models in parallel, one row each.
 
-    Exit code: 0 if no finding fails (errors; see --fail-on), 1 if one does, 2 if a model cannot be read. Options can
+    Exit code: 0 if there are no errors (or, with --fail-on, no findings of that severity), 1 otherwise, 2 if a model
+    cannot be read. Options can
     also be set in pyproject.toml under [tool.shapesolve]. Examples:
 
         shapesolve scan models/ other.onnx
@@ -122,8 +123,8 @@ def ops(
     """List the supported operators, with versions and kinds of rules.
 
     A rule is a signature (one line that names the dims), a function, the operator's body (expanded into standard
-    operators), or the fallback to onnx's own inference for that node. Operators marked as such also propagate the
-    values of small integer tensors. Example:
+    operators), or the fallback to onnx's own inference for that node. "propagates values": the
+    rule also computes small integer tensors, such as shapes. Example:
 
         shapesolve ops 'Conv*'
     """

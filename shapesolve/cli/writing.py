@@ -144,7 +144,7 @@ def annotate(
         Option(
             "--policy",
             metavar="skip|override|refine|strict",
-            help="Treatment of declared shapes: keep, replace, replace if less precise, or fail if wrong.",
+            help="Existing shapes: skip (keep), override (replace), refine (replace if less precise), strict (fail if wrong).",
         ),
     ] = "refine",
     contract: Annotated[

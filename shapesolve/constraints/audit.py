@@ -15,10 +15,8 @@ from typing import Any
 
 from ..expr import Dim, Shape
 from ..expr.sizes import sizes_text
-from ..solve.contract.contract import Contract
-from ..solve.engine import Engine, limited
+from ..solve.engine import limited
 from ..solve.facts import budget
-from ..solve.sizes import SizeFinder
 from .constraints import ConstraintSystem
 from .local import Definition
 
@@ -61,14 +59,6 @@ class Audit:
             f"{self.unknown} questions without an answer",
         ]
         return "\n".join([*lines, *(f"wrong: {w}" for w in self.wrong)])
-
-
-def some_sizes(contract: Contract, symbols: Mapping[str, Dim], rlimit: int) -> list[Mapping[str, int]]:
-    """Sizes that a contract accepts, none of them 0 if possible. Empty when none is found."""
-    if contract.impossible:
-        return []
-    found = SizeFinder((t.cond for t in contract), Engine(rlimit)).least(symbols.values())
-    return [] if found is None else [found]
 
 
 class Auditor:

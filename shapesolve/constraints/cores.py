@@ -38,20 +38,14 @@ class Cores:
         return self._first(None, (), places, alone)
 
     def of_term(self, term: Term) -> ConstraintSystem:
-        """A minimal set of constraints from which a term of the contract follows."""
+        """A minimal set of constraints from which a term of the contract follows.
+
+        If the proof exceeds the budget, all requirements of its nodes are returned.
+        """
         analysed = self.content.walk.analysed
         rows = [analysed.walk.state.log[n] for n in term.numbers]
         places = frozenset((id(row.node), row.prefix, row.why) for row in rows)
-        return self.of_condition(term.cond, term.given, places)
-
-    def of_condition(
-        self, goal: Cond, assumed: Iterable[Cond], places: Collection[Place]
-    ) -> ConstraintSystem:
-        """Return a minimal set of constraints that imply `goal` under these assumptions.
-
-        If the proof exceeds the budget, all requirements at `places` are returned.
-        """
-        return self._first(goal, tuple(assumed), places, False)
+        return self._first(term.cond, term.given, places, False)
 
     def _first(
         self, goal: Cond | None, assumed: tuple[Cond, ...], places: Collection[Place], alone: bool
@@ -70,7 +64,6 @@ class Cores:
         return self.system.numbered(() if goal is None else tiers[0])
 
     def _core(self, fixed: list[Cond], rows: dict[int, Cond]) -> list[int] | None:
-        """A minimal part of `rows` that contradicts `fixed`."""
         found = self.engine.core([*fixed, *rows.values()])
         if found is None:
             return None
@@ -119,7 +112,6 @@ class Cores:
         return found
 
     def _with_definitions(self, numbers: Iterable[int]) -> list[int]:
-        """These rows and the definitions of the sizes that they mention."""
         found = dict.fromkeys(numbers)
         todo = [name for n in found for name in sorted(self.reading(n).free)]
         while todo:

@@ -196,7 +196,6 @@ class LocalWalk(Walk):
         return super().body(graph, scope)
 
     def _lower(self, node: Node, scope: Scope) -> Call | None:
-        """Lowers one node over variables."""
         if self.state.trials or scope.repeats:
             return super()._lower(node, scope)
         self._take_log()
@@ -237,7 +236,6 @@ class LocalWalk(Walk):
                     env[name] = known
 
     def _poor(self, node: Node, outputs: Inputs, scope: Scope, attempt: Attempt) -> list[int]:
-        """Indices of outputs that are less precise than in the analysis."""
         made = list(self.state.reasons)[attempt.names :] if len(self.state.reasons) > attempt.names else ()
         new, prefix = frozenset(made), scope.prefix
         return [
@@ -301,7 +299,6 @@ class LocalWalk(Walk):
             self._complete(node, scope.prefix, begin)
 
     def _run(self, call: Call) -> None:
-        """Lowers the bodies that a call runs."""
         error: BaseException | None = None
         while True:
             body = self._resume(call, error)
@@ -343,7 +340,6 @@ class LocalWalk(Walk):
                 self.restated.append(f"{prefix}{node.label}")
 
     def _logged(self, node: Node, prefix: str) -> list[Entry]:
-        """Log entries of the analysis for a node."""
         if self._entries is None:
             self._entries = {}
             for entry in self.analysed.walk.state.log:
@@ -355,7 +351,6 @@ class LocalWalk(Walk):
         """States nothing, as each variable is a size and not negative."""
 
     def _take_log(self) -> None:
-        """Moves the log entries to the rows."""
         if not self.state.trials:
             self.rows += self.state.log
             self.state.log.clear()

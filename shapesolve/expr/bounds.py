@@ -101,7 +101,6 @@ def _max(a: int | None, b: int | None) -> int | None:
 
 
 def _lowest(form: LinearForm, known: KnownIntervals) -> int | None:
-    """Lower bound of a form, term by term."""
     total = 0
     for mono, c in form.items():
         if not mono:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from math import gcd
 
-from .atom import Atom, make_atom
+from .atom import make_atom
 from .core import ONE, ZERO, Dim, IntoDim, as_dim, constant, from_terms, make_dim, of_atom
 from .limits import MAX_CACHED
 from .structure import Monomial
@@ -80,7 +80,8 @@ def _by_constant(n: Dim, k: int) -> Dim:
 
 def _irreducible(r: Dim, k: int) -> Dim:
     """The atom ``r // k`` of a numerator that needs no further simplification."""
-    quotients = [m[0] for m, _ in r.terms if len(m) == 1 and _constant_quotient(m[0])]
+    alone = (m[0] for m, _ in r.terms if len(m) == 1)
+    quotients = [atom for atom in alone if atom.kind == "//" and not atom.args[1].terms]
     for q in quotients:  # c*n + rest = c*(n % m) + (rest + c*m*(n//m)), and n % m is small
         n, m = q.args
         c = multiple_in(r, n)
@@ -115,10 +116,6 @@ def multiple_in(n: Dim, base: Dim) -> int:
         elif found != c:
             return 0
     return found or 0
-
-
-def _constant_quotient(atom: Atom) -> bool:
-    return atom.kind == "//" and not atom.args[1].terms
 
 
 def _by_dim(n: Dim, d: Dim) -> Dim:

@@ -154,7 +154,6 @@ def unless_undefined(cond: Cond, without: Mapping[str, Cond] | None = None) -> C
 
 
 def _undefined(d: Dim, names: Mapping[str, Cond]) -> Cond:
-    """Condition that the dim has no value."""
     return any_of([_undefined_atom(a, names) for a in dict.fromkeys(a for mono, _ in d.terms for a in mono)])
 
 
@@ -174,7 +173,6 @@ def _undefined_atom(atom: Atom, names: Mapping[str, Cond]) -> Cond:
 
 
 def _holds(cond: Cond, names: Mapping[str, Cond]) -> Cond:
-    """Condition that `cond` has a value and is true."""
     if cond.kind in ("and", "or"):
         return (all_of if cond.kind == "and" else any_of)([_holds(c, names) for c in cond.args])
     return all_of([~_undefined(cond.args[0], names), cond]) if cond.args else cond

@@ -137,7 +137,6 @@ class Dim(Polynomial):
 
     @staticmethod
     def _made_of(value: IntoDim | str) -> Dim:
-        """Converts a number, text or dim to a dim."""
         return as_dim(value)
 
     def __copy__(self) -> Dim:
@@ -210,7 +209,7 @@ class Dim(Polynomial):
             for m2, c2 in right:
                 mono = m1 + m2
                 if m1 and m2:
-                    mono = tuple(sorted(mono, key=_atom_order))
+                    mono = tuple(sorted(mono, key=lambda atom: atom.order))
                 table[mono] = table.get(mono, 0) + c1 * c2
         const = table.pop((), 0)
         return from_terms(table, const)
@@ -384,10 +383,6 @@ def apply(kind: str, args: tuple[Any, ...]) -> Dim:
     if kind == "broadcast":
         return canonical.broadcast(*args)
     return conditions.ite(*args)
-
-
-def _atom_order(atom: Atom) -> tuple[Any, ...]:
-    return atom.order
 
 
 def as_dim(value: IntoDim | str) -> Dim:

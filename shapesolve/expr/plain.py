@@ -31,7 +31,7 @@ def kind_of(cond: Cond) -> Kind:
     if not cond.args:
         return "other"
     d = cond.args[0]
-    plain = all(a.kind == "sym" for mono, _ in d.terms for a in mono)
+    plain = is_polynomial(d)
     if cond.kind == "==":
         return "equality" if plain else "divisibility" if is_divisibility(cond) else "other"
     if is_remainder_bound(cond):
@@ -120,6 +120,11 @@ def _span(atom: Atom) -> Fraction:
     if atom.kind != "//" or atom.args[1].terms or not atom.args[0].terms:
         return Fraction(1)
     return Fraction(atom.args[1].const, abs(atom.args[0].terms[0][1]))
+
+
+def is_polynomial(d: Dim) -> bool:
+    """True if it has only symbols, their products and sums (no ``//``, choice or maximum)."""
+    return all(a.kind == "sym" for mono, _ in d.terms for a in mono)
 
 
 def _is_linear(d: Dim) -> bool:

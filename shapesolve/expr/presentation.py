@@ -220,7 +220,6 @@ def _bases(x: Dim, others: Dim, factors: Monomial, c: int) -> Iterator[tuple[Dim
 
 
 def _weight(dim: Dim) -> int:
-    """Estimated reading length of a dim."""
     total = abs(dim.const) and 1 + (dim.const < 0)
     for mono, c in dim.terms:
         total += sum(a.size for a in mono) + (c not in (1, -1)) + (c < 0)

@@ -110,7 +110,6 @@ def _is_size(d: Dim) -> bool:
 
 
 def _compared(cond: Cond) -> list[Dim]:
-    """The dims that a condition compares with 0."""
     if cond.kind in ("and", "or"):
         return [d for c in cond.args for d in _compared(c)]
     return list(cond.args)
@@ -179,7 +178,6 @@ class Writer:
         return Text("".join(out), _SUM)
 
     def _piece(self, piece: Piece) -> Composer:
-        """Text of one term of a sum, without sign."""
         parts: list[Text] = []
         for i, atom in enumerate(piece.factors):
             if atom in piece.factors[:i]:
@@ -235,7 +233,6 @@ class Writer:
     # ------------------------------------------------------------------ what a dialect may change
 
     def _bounded(self, node: Dim | Cond, part: Text) -> Text:
-        """The text, or a placeholder if it is too long."""
         if len(part.text) <= MAX_LENGTH:
             return part
         return Text(f"<{len(part.text)} characters>", PRIMARY)
@@ -253,7 +250,6 @@ class Writer:
         return str(value)
 
     def _divided(self, sign: str, n: Text, d: Text, divisor: Dim) -> Text:
-        """A quotient (``//``) or remainder (``%``)."""
         space = " " if sign == "%" else ""
         return Text(f"{_numerator(n)}{space}{sign}{space}{_factor(d)}", _QUOTIENT)
 
@@ -393,7 +389,6 @@ class _ParamWriter(Writer):
         return Text(f"({otherwise.text} + {product})", PRIMARY)
 
     def _indicator(self, cond: Cond) -> Composer:
-        """Return the indicator of `cond`: 1 if it holds, otherwise 0."""
         if cond.kind in ("and", "or"):
             texts = []
             for part in cond.args:

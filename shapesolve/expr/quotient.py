@@ -60,7 +60,6 @@ class Quotient:
         return Quotient(minimum(left, right), den) if den.value is not None and den.const > 0 else None
 
     def _aligned(self, other: Quotient) -> tuple[Dim, Dim, Dim]:
-        """Both numerators over a common denominator."""
         if self.den is other.den:
             return self.num, other.num, self.den
         if self.den.value is not None and other.den.value is not None:

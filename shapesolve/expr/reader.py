@@ -158,7 +158,6 @@ class Reader:
         raise self._error("expected a number, a name or '('", at)
 
     def _enter(self, opened: _Pending) -> None:
-        """Pushes an open parenthesis or call."""
         self._open += 1
         if self._open > MAX_NESTING:
             raise self._error(f"nested deeper than {MAX_NESTING}", opened.at)
@@ -206,7 +205,6 @@ class Reader:
             raise self._error("expected 'else'", token.at)
 
     def _leave(self, opened: _Pending) -> None:
-        """Closes a parenthesis or a call."""
         self._open -= 1
         if opened.kind == "open":
             operand, depth = self._values.pop()
@@ -251,7 +249,6 @@ class Reader:
             )
 
     def _guarded(self, p: _Pending, compute: Callable[[], _Operand], depth: int) -> None:
-        """Pushes a computed value; raises `DimSyntaxError` if it is too large or deep."""
         if depth > MAX_NESTING:
             raise self._error(f"nested deeper than {MAX_NESTING}", p.at)
         try:

@@ -28,7 +28,6 @@ class Surface:
 
     @staticmethod
     def _made_of(value: Any) -> Any:
-        """Implemented by `Dim`: converts a value to a dim."""
         raise NotImplementedError
 
     def __setattr__(self, name: str, value: object) -> None:

@@ -27,8 +27,6 @@ def to_sympy(dim: Dim) -> Any:
 
 
 class _Terms:
-    """Converts atoms to SymPy expressions, each once."""
-
     def __init__(self) -> None:
         self.done: dict[Atom, Any] = {}
 

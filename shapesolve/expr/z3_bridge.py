@@ -68,7 +68,6 @@ class Z3Scope:
                 self.definitions.append(needed)
 
     def _introduced(self, letter: str) -> Any:
-        """A fresh helper variable."""
         return z3.Int(f"{letter}!{len(self._atoms)}", self.ctx)
 
     def _symbol(self, atom: Atom) -> Any:
@@ -211,7 +210,6 @@ def positive_if_defined(d: Dim) -> bool:
 
 
 def _both(formulas: list[Any]) -> Any:
-    """Conjunction of the formulas that are not None (None: always true)."""
     kept = list(dict.fromkeys(f for f in formulas if f is not None))
     return None if not kept else kept[0] if len(kept) == 1 else z3.And(kept)
 

@@ -12,8 +12,8 @@ from ..causes.limits import MAX_LISTED
 from ..causes.repair import Repair
 from ..causes.wording import export_note, is_short, limit_help, listed
 from ..expr import Dim
-from ..expr.plain import kind_of
 from ..expr.sizes import sizes_text
+from ..solve.bindings import listed_sizes
 
 if TYPE_CHECKING:
     from ..solve.contract.contract import Term
@@ -243,8 +243,7 @@ class BakedSize(Limit):
 
 
 def _fixes(term: Term) -> bool:
-    parts = term.cond.args if term.kind == "alternative" else (term.cond,)
-    return all(kind_of(part) in ("equality", "other") for part in parts)
+    return any(listed_sizes(term.cond, name) for name in term.symbols)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -67,9 +67,9 @@ def _aligned(a: Pair, b: Pair) -> tuple[Dim, Dim, int]:
 def _numbers(
     ints: Callable[[Dim, Dim], Dim],
     floats: Callable[[Any, Any], Any],
-    pairs: Callable[[Pair, Pair], Pair | None],
+    pairs: Callable[[Pair, Pair], Pair | None] | None = None,
 ) -> Function:
-    """Combine functions on integers, floats and exact quotients into a function on elements."""
+    """Combine functions on integers, floats and exact quotients (default: `ints` over a common denominator)."""
 
     def function(a: Elem, b: Elem, dtype: int) -> Elem:
         if isinstance(a, Dim) and isinstance(b, Dim):
@@ -83,24 +83,13 @@ def _numbers(
         x, y = exact(a), exact(b)
         if x is None or y is None:
             return None
+        if pairs is None:
+            n, m, den = _aligned(x, y)
+            return ratio(ints(n, m), den, dtype)
         result = pairs(x, y)
         return None if result is None else ratio(*result, dtype)
 
     return function
-
-
-def _add_pairs(a: Pair, b: Pair) -> Pair:
-    x, y, den = _aligned(a, b)
-    return x + y, den
-
-
-def _sub_pairs(a: Pair, b: Pair) -> Pair:
-    x, y, den = _aligned(a, b)
-    return x - y, den
-
-
-def _mul_pairs(a: Pair, b: Pair) -> Pair:
-    return a[0] * b[0], a[1] * b[1]
 
 
 def _div_pairs(a: Pair, b: Pair) -> Pair | None:
@@ -111,21 +100,9 @@ def _div_pairs(a: Pair, b: Pair) -> Pair | None:
     return (whole, 1) if whole is not None and bottom.lo is not None and bottom.lo >= 1 else None
 
 
-def _max_pairs(a: Pair, b: Pair) -> Pair:
-    x, y, den = _aligned(a, b)
-    return maximum(x, y), den
-
-
-def _min_pairs(a: Pair, b: Pair) -> Pair:
-    x, y, den = _aligned(a, b)
-    return minimum(x, y), den
-
-
-add = _numbers(operator.add, operator.add, _add_pairs)
-sub = _numbers(operator.sub, operator.sub, _sub_pairs)
-_mul_numbers = _numbers(operator.mul, operator.mul, _mul_pairs)
-_max_numbers = _numbers(maximum, lambda x, y: np.maximum(x, y), _max_pairs)
-_min_numbers = _numbers(minimum, lambda x, y: np.minimum(x, y), _min_pairs)
+add = _numbers(operator.add, operator.add)
+sub = _numbers(operator.sub, operator.sub)
+_mul_numbers = _numbers(operator.mul, operator.mul, lambda a, b: (a[0] * b[0], a[1] * b[1]))
 _div_numbers = _numbers(trunc_div, operator.truediv, _div_pairs)
 
 
@@ -144,22 +121,19 @@ def mul(a: Elem, b: Elem, dtype: int) -> Elem:
     return product
 
 
-def max_(a: Elem, b: Elem, dtype: int) -> Elem:
-    """Return the larger element."""
-    if isinstance(a, Cond) and isinstance(b, Cond):
-        return any_of((a, b))
-    found = _max_numbers(a, b, dtype)
-    far = beyond(a, b) if found is None else None
-    return found if far is None else far[far[1] > 0]
+def _extreme(numbers: Function, join: Callable[[tuple[Cond, Cond]], Cond], larger: bool) -> Function:
+    def function(a: Elem, b: Elem, dtype: int) -> Elem:
+        if isinstance(a, Cond) and isinstance(b, Cond):
+            return join((a, b))
+        found = numbers(a, b, dtype)
+        far = beyond(a, b) if found is None else None
+        return found if far is None else far[(far[1] > 0) is larger]
+
+    return function
 
 
-def min_(a: Elem, b: Elem, dtype: int) -> Elem:
-    """Return the smaller element."""
-    if isinstance(a, Cond) and isinstance(b, Cond):
-        return all_of((a, b))
-    found = _min_numbers(a, b, dtype)
-    far = beyond(a, b) if found is None else None
-    return found if far is None else far[far[1] < 0]
+max_ = _extreme(_numbers(maximum, lambda x, y: np.maximum(x, y)), any_of, True)
+min_ = _extreme(_numbers(minimum, lambda x, y: np.minimum(x, y)), all_of, False)
 
 
 def mod(a: Elem, b: Elem, dtype: int) -> Elem:
@@ -260,19 +234,16 @@ less_equal = compare(le, operator.le)
 greater_equal = compare(ge, operator.ge)
 
 
-def both(a: Elem, b: Elem, dtype: int) -> Elem:
-    """Logical and."""
-    return fit(all_of((a, b)), dtype) if isinstance(a, Cond) and isinstance(b, Cond) else None
+def _logical(join: Callable[[Cond, Cond], Cond]) -> Function:
+    def function(a: Elem, b: Elem, dtype: int) -> Elem:
+        return fit(join(a, b), dtype) if isinstance(a, Cond) and isinstance(b, Cond) else None
+
+    return function
 
 
-def either(a: Elem, b: Elem, dtype: int) -> Elem:
-    """Logical or."""
-    return fit(any_of((a, b)), dtype) if isinstance(a, Cond) and isinstance(b, Cond) else None
-
-
-def one_of(a: Elem, b: Elem, dtype: int) -> Elem:
-    """Logical exclusive or."""
-    return fit(~_iff(a, b), dtype) if isinstance(a, Cond) and isinstance(b, Cond) else None
+both = _logical(lambda a, b: all_of((a, b)))
+either = _logical(lambda a, b: any_of((a, b)))
+one_of = _logical(lambda a, b: ~_iff(a, b))
 
 
 def choose(cond: Elem, a: Elem, b: Elem, dtype: int) -> Elem:

@@ -298,10 +298,10 @@ def mixes(what: str, lists: Lists = "") -> Axes:
     return axes
 
 
-def batched(outputs: Outputs, i: int = 0, at: int = 0, label: Label = "B") -> list[Items] | None:
+def batched(outputs: Outputs, i: int = 0, at: int = 0) -> list[Items] | None:
     """Labels of output `i` whose axis `at` is the batch; the other axes are unlinked."""
     found = outputs[i] if i < len(outputs) else None
-    return None if found is None else [[label] if k == at else [("new", k)] for k in range(len(found))]
+    return None if found is None else [["B"] if k == at else [("new", k)] for k in range(len(found))]
 
 
 def batch_first(*operands: int, shared: Seq[int] = ()) -> Axes:

@@ -17,7 +17,6 @@ from ..expr import Dim
 from ..model import (
     AttrRef,
     Function,
-    Node,
     SequenceType,
     TensorType,
     ValueType,
@@ -29,14 +28,13 @@ from .interface import find_schema
 from .needed import need_inside
 from .op import InvalidNode, MalformedNode, Op
 from .records import Body, Scope, Steps
-from .scopes import Scopes
 from .types import Known, Sequence, Tensor
 
 
 def lower_unregistered(op: Op, scope: Scope) -> Steps:
     """Lower a node without a rule: by its function body, by onnx's inference, or to unknown outputs."""
     node = op.node
-    function = _model_function(op.walk, node)
+    function = op.walk.model.functions.get((node.domain, node.op_type, node.overload))
     if function is not None:
         if op.n_in > len(function.inputs) or op.n_out > len(function.outputs):
             raise MalformedNode(
@@ -62,13 +60,6 @@ def lower_unregistered(op: Op, scope: Scope) -> Steps:
         )
     op.pure = False
     return [None] * op.n_out
-
-
-def _model_function(walk: Scopes, node: Node) -> Function | None:
-    functions = walk.model.functions
-    if not functions:
-        return None
-    return functions.get((node.domain, node.op_type, node.overload))
 
 
 def lower_function(op: Op, scope: Scope, function: Function) -> Steps:
@@ -129,11 +120,9 @@ def schema_body(op: Op, schema: Any) -> Function | None:
         types = [_type_proto(op.known(i)) for i in range(op.n_in)]
         if any(t is None for i, t in enumerate(types) if op.has(i)):
             return None
-        proto = _node_proto(op)
+        given = [t.SerializeToString() if t is not None else b"" for t in types]
         try:
-            body = schema.get_context_dependent_function(
-                proto.SerializeToString(), [t.SerializeToString() if t is not None else b"" for t in types]
-            )
+            body = schema.get_context_dependent_function(node.proto.SerializeToString(), given)
         except (RuntimeError, onnx.shape_inference.InferenceError):
             return None
         if not body:
@@ -179,17 +168,13 @@ def infer_by_schema(op: Op, schema: Any) -> list[Known | None] | None:
     types = {name: _type_proto(op.known(i), names) for i, name in enumerate(op.node.inputs) if name}
     if any(t is None for t in types.values()):
         return None
-    data = {}
-    for i, name in enumerate(op.node.inputs):
-        tensor = _tensor_proto(op, i)
-        if name and tensor is not None:
-            data[name] = tensor
+    tensors = {name: _tensor_proto(op, i) for i, name in enumerate(op.node.inputs) if name}
     try:
         found = onnx.shape_inference.infer_node_outputs(
             schema,
-            _node_proto(op),
+            op.node.proto,
             {k: t for k, t in types.items() if t is not None},
-            data,
+            {k: t for k, t in tensors.items() if t is not None},
             opset_imports=[helper.make_opsetid(op.node.domain, op.version)],
         )
     except onnx.shape_inference.InferenceError as e:
@@ -232,10 +217,6 @@ def _from_proto(op: Op, proto: onnx.TypeProto | None, sizes: Mapping[str, Dim]) 
             dims.append(known)
         return op.out(dims, declared.dtype)
     return declared_known(op.walk, declared) if isinstance(declared, (TensorType, SequenceType)) else None
-
-
-def _node_proto(op: Op) -> onnx.NodeProto:
-    return op.node.proto
 
 
 def _type_proto(known: Known | None, names: dict[Dim, str] | None = None) -> onnx.TypeProto | None:

@@ -132,7 +132,6 @@ def _check_names(request: Request, symbols: Mapping[str, Dim]) -> None:
 
 
 def _symbols(given: Mapping[str, Known], names: Mapping[str, str]) -> dict[str, Dim]:
-    """Symbols of inputs by name; renamed symbols also by their generated name."""
     found = {n: d for known in given.values() for n, d in symbols_of(known).items()}
     return {**found, **{generated: found[name] for generated, name in names.items() if name in found}}
 

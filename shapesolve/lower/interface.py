@@ -322,13 +322,11 @@ _FORMAL = re.compile(r"(?P<name>[^:]*):(?P<type>[^?*#+]*)(?P<option>[?*#]?)(?P<n
 
 
 def _own(domain: str, op_type: str) -> list[dict[str, Any]]:
-    """Return the rows of onnxruntime's own operator, oldest first."""
     return _table().get(f"{domain}.{op_type}".lstrip("."), [])
 
 
 @lru_cache(maxsize=1)
 def _table() -> dict[str, list[dict[str, Any]]]:
-    """Return the table that `.ci/schemas.py` makes."""
     from importlib.resources import files  # a compiled module does not know its folder
 
     found: dict[str, list[dict[str, Any]]] = {}

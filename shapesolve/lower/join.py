@@ -108,7 +108,6 @@ def common_elem(op: Op, a: Sequence, b: Sequence) -> Known | None:
 
 
 def _dtype(a: Tensor, b: Tensor) -> int:
-    """Return the element type of both tensors; one of them may be unknown."""
     return a.dtype or b.dtype if a.dtype == b.dtype or not (a.dtype and b.dtype) else 0
 
 

@@ -180,7 +180,6 @@ def tried(num: Dim) -> Cond:
 
 
 def _reach(d: Dim) -> int | None:
-    """Upper bound of the magnitude of a dim; None if unknown."""
     reach = abs(d.const)
     for mono, c in d.terms:
         most = abs(c)

@@ -140,7 +140,6 @@ def _any_from(least: int, what: str, pick: Pick) -> Reading:
 
 
 def _parts(rng: Random, attributes: Mapping[str, Any], sizes: Sizes, count: int) -> list[int] | None:
-    """Random lengths that add up to the size of the axis that is split."""
     data, axis = sizes[0], attributes.get("axis", 0)
     if data is None or not -len(data) <= axis < len(data) or not count:
         return None

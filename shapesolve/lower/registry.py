@@ -110,7 +110,6 @@ def _check(function: str, domain: object, op_type: object) -> None:
 
 
 def _texts(given: object) -> Seq[object]:
-    """Return the items of a list; another value as a list of one."""
     return given if isinstance(given, list | tuple) else (given,)
 
 

@@ -246,7 +246,6 @@ class Scopes(Statements):
         return self.interner.tensor(tensor.dtype, tensor.shape, Value.known(shape, tuple(elems)))
 
     def _learn(self, scope: Scope, name: str, known: Known) -> None:
-        """Stores more precise knowledge of a tensor, during a trial or for good."""
         if self.state.trials:
             self.state.overwritten.append((scope.env, name, scope.env[name]))
         scope.env[name] = known
@@ -308,5 +307,4 @@ class Scopes(Statements):
 
 
 def _element(i: int, name: str, tensor: Tensor) -> str:
-    """Return the name of an element of a tensor in messages."""
     return name if tensor.shape is not None and not tensor.shape else f"element {i} of {name}"

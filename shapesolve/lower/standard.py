@@ -137,7 +137,6 @@ def _sizes(graph: onnx.GraphProto, prefix: str) -> Iterator[tuple[str, Sizes]]:
 
 
 def _without_weights(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """Return a copy of the model whose large initializers are inputs."""
     copy = onnx.ModelProto(ir_version=proto.ir_version)
     copy.opset_import.extend(proto.opset_import)
     copy.functions.extend(proto.functions)

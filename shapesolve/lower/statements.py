@@ -42,10 +42,6 @@ class Statements:
         self.state.of_inputs.update(names)
         self.state.taken.update(self.state.of_inputs)
 
-    def is_taken(self, declared: Dim) -> bool:
-        """Return True if all names in a declared size are known already."""
-        return declared.free <= self.state.taken
-
     def fresh(self, what: str, kind: Kind = "size") -> Dim:
         """A new generated symbol: ``_d0``, ``_d1`` ... for sizes, ``_v0`` ... for data, which may be any integer."""
         while True:
@@ -200,7 +196,7 @@ class Statements:
             self.facts.introduce(name)
             self.define(cond, why, node, everywhere=True)
             return
-        if inferred.name in self.state.unknown and self.is_taken(declared):
+        if inferred.name in self.state.unknown and declared.free <= self.state.taken:
             if self.request.granted:
                 self.define(cond, why, node, "assumption", everywhere=True)
             return

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from collections.abc import Sequence as Seq
-from math import prod
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -133,7 +132,6 @@ class Value:
 
     @classmethod
     def _bounded(cls, elems: Seq[Elem]) -> Value | None:
-        """Return the bounds of integer elements, for tensors with too many to keep."""
         dims = [e for e in elems if isinstance(e, Dim)]
         return span(dims, dims, True) if len(dims) == len(elems) else None
 
@@ -352,8 +350,3 @@ def elements_of(a: NDArray[Any]) -> tuple[Elem, ...] | None:
     if kind in "OUS":
         return tuple(v.decode("utf-8", "replace") if isinstance(v, bytes) else str(v) for v in flat)
     return None
-
-
-def numel(shape: Iterable[int]) -> int:
-    """Return the number of elements of a concrete shape."""
-    return prod(shape)

@@ -113,7 +113,6 @@ class Walk(Scopes):
                 error = None  # it holds this frame
 
     def _next_call(self, body: Body) -> Call | None:
-        """Lower nodes in order up to one that runs subgraphs; None when all are lowered."""
         nodes, scope = body.nodes, body.scope
         total = len(nodes) if scope.parent is None else 0
         for i in range(body.at, len(nodes)):
@@ -138,7 +137,6 @@ class Walk(Scopes):
         return None
 
     def _resume(self, call: Call, error: BaseException | None) -> Body | None:
-        """Return the next subgraph that a node runs; None after the last."""
         outputs: Any = ()
         steps: Any = call.steps
         try:
@@ -156,14 +154,12 @@ class Walk(Scopes):
         return None
 
     def _show(self, node: Node, scope: Scope) -> None:
-        """Calls the observer with a node that was lowered, unless it is a trial."""
         if self.observe is not None and not self.state.trials:
             self.observe(
                 node, {scope.prefix + n: self.current(scope.env[n]) for n in node.outputs if n in scope.env}
             )
 
     def _lower(self, node: Node, scope: Scope) -> Call | None:
-        """Lower one node; returns the call if it has subgraphs to run."""
         env, version = scope.env, self.facts.version
         given: list[Known | None] = []
         for name in node.inputs:
@@ -211,7 +207,6 @@ class Walk(Scopes):
         )
 
     def _still_holds(self, hit: LoweredNode) -> bool:
-        """Return True if the facts about the symbols of a cached result have not changed."""
         changed = self.facts.changed
         for known in hit.inputs:
             if known is not None:
@@ -222,7 +217,6 @@ class Walk(Scopes):
         return True
 
     def _apply(self, node: Node, inputs: tuple[Known | None, ...], scope: Scope, key: Any) -> Call | None:
-        """Lower a node by its rule; returns the call if it has subgraphs to run."""
         version = scope.opsets.get(node.domain, 1)
         rule = self.operators.rule(node, scope.opsets)
         op = Op(self, node, inputs, version, scope.attrs, rule)
@@ -302,7 +296,6 @@ class Walk(Scopes):
         op.requirements, op.ambiguous = [], []
 
     def _finish(self, call: Call, outputs: Any) -> None:
-        """Record the requirements and outputs of a node after its rule has run."""
         op, scope = call.op, call.scope
         node = op.node
         done = self._as_tuple(outputs, node)
@@ -387,7 +380,6 @@ class Walk(Scopes):
         return (*outputs[:n], *(None,) * (n - len(outputs)))
 
     def _typed(self, op: Op, outputs: tuple[Known | None, ...]) -> tuple[Known | None, ...]:
-        """Outputs with element types filled in where the rule left them open."""
         for known in outputs:
             if known is None or (type(known) is Tensor and not known.dtype):
                 break

@@ -112,16 +112,6 @@ def last_of(i: int = 0) -> Callable[[Op], Dim | None]:
     return last
 
 
-def rows_of(i: int = 0) -> Callable[[Op], Dim | None]:
-    """Return a function of an `Op`: the second size of input `i`."""
-
-    def second(op: Op) -> Dim | None:
-        shape = op.shape(i)
-        return shape[1] if shape is not None and len(shape) > 1 else None
-
-    return second
-
-
 def number(name: str) -> Callable[[Op], int]:
     """Return a function of an `Op`: an integer attribute."""
     return lambda op: op.int_attr(name, None)

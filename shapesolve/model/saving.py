@@ -103,7 +103,6 @@ def _unchanged(own: OwnFile) -> Iterator[IO[bytes]]:
 
 
 def _copy(source: IO[bytes], target: IO[bytes], offset: int, left: int) -> None:
-    """Append a part of one file to another, inside the kernel if possible."""
     copy = getattr(os, "copy_file_range", None)
     while left:
         try:

@@ -182,7 +182,6 @@ class ScopeReader:
             self._check_names()
 
     def _kind_of(self, proto: onnx.NodeProto) -> Operation:
-        """Operator of a node, without its attributes."""
         domain = proto.domain
         if domain == "ai.onnx":
             domain = ""

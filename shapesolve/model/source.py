@@ -139,7 +139,6 @@ def _parse(data: bytes, name: str) -> onnx.ModelProto:
 
 
 def _parse_text(data: bytes, form: str, name: str) -> onnx.ModelProto:
-    """A model in one of onnx's text formats: ``textproto``, ``json`` or ``onnxtxt``."""
     if len(data) > MAX_TEXT:
         raise ModelError(f"{name} has {len(data):,} bytes, more than {MAX_TEXT:,} of text that are read")
     from onnx import serialization

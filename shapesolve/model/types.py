@@ -109,10 +109,11 @@ def _read_tensor(
 ) -> TensorType:
     if not proto.HasField("shape"):
         return TensorType(proto.elem_type, None, sparse)
-    return TensorType(proto.elem_type, tuple([_read_dim(d, owner) for d in proto.shape.dim]), sparse)
+    return TensorType(proto.elem_type, tuple([read_dim(d, owner) for d in proto.shape.dim]), sparse)
 
 
-def _read_dim(proto: onnx.TensorShapeProto.Dimension, owner: str) -> int | str | None:
+def read_dim(proto: onnx.TensorShapeProto.Dimension, owner: str) -> int | str | None:
+    """Return the declared size or name of a dim, or None if it has neither."""
     kind = proto.WhichOneof("value")
     if kind == "dim_value":
         # Exporters write -1 for "not known", and onnxruntime reads every negative size so.

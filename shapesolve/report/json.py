@@ -12,7 +12,6 @@ from ..answers.names import dtype_name, upper_bounds
 from ..expr import Cond, Dim, eq, symbol
 from ..expr.traverse import atoms_of
 from ..lines import json_text
-from .layouts import LAYOUTS, keys_of
 
 if TYPE_CHECKING:
     from ..analysis import Analysis
@@ -24,6 +23,42 @@ VERSION = 1
 Sizes = Mapping[str, int]
 #: default of a field that is left out of the JSON
 ABSENT: Any = object()
+_FINDING = (
+    "severity code title node op_type nodes=named operands steps notes help runs:sizes fails:sizes constants usual"
+    " condition"
+)
+_SOURCE_FINDING = f"{_FINDING} origin declared term counterexample:sizes verdict place"
+#: class -> its keys, if these are not its fields: separated by spaces; ``key=name`` has the value of another attribute, and
+#: ``key:sizes`` is an object made of pairs. ``key:str`` may get more values in later versions.
+KEYS = {
+    "Buckets": "symbols buckets padding total proved",
+    "Constraint": "role:str node op_type condition=text over_inputs=text_over_inputs rule sites=origin.sites",
+    "Diff": (
+        "same replaces before after outputs contract changed shared removed added requirements_removed "
+        "requirements_added conflicts renamed runs"
+    ),
+    "Finding": _FINDING,
+    "ScanRow": (
+        "path status:str nodes seconds tensors tensors_with_shape=known contract unjudged findings message"
+    ),
+    "Site": "tensor axis element=data",
+    "SourceFinding": _SOURCE_FINDING,
+    "SourceFindingData": _SOURCE_FINDING,
+    "Term": "condition=text kind:str symbols nodes assuming=assumptions",
+    "Usual": "scope terms impossible:bool",
+    "Verification": "sizes=bindings ok compared open mismatches",
+    "Rejected": "condition=text sentence message nodes",
+}
+
+
+def keys_of(text: str) -> list[tuple[str, str, str]]:
+    """Return the keys of a layout: key, attribute, and type if it differs from the attribute's."""
+    out = []
+    for word in text.split():
+        way, _, kind = word.partition(":")
+        key, _, name = way.partition("=")
+        out.append((key, name or key, kind))
+    return out
 
 
 def envelope(command: str, data: Mapping[str, Any]) -> str:
@@ -35,9 +70,9 @@ def data_of(value: Any) -> Any:
     """Convert a record to plain data, recursively. Dims and conditions become numbers or strings."""
     if isinstance(value, Dim):
         return str(value) if value.terms else value.const
-    layout = LAYOUTS.get(type(value).__name__)
-    if layout is not None and layout.keys:
-        found = [(key, attrgetter(name)(value), kind) for key, name, kind in keys_of(layout.keys)]
+    keys = KEYS.get(type(value).__name__)
+    if keys is not None:
+        found = [(key, attrgetter(name)(value), kind) for key, name, kind in keys_of(keys)]
         return {key: dict(of) if kind == "sizes" else data_of(of) for key, of, kind in found}
     if is_dataclass(value):
         own = ((f.name, getattr(value, f.name)) for f in fields(value))

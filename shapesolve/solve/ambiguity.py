@@ -149,7 +149,8 @@ def find_ambiguities(
             if root is not None:
                 sites[root].update(sites[key])
                 continue
-            found[key] = Ambiguity((a, b), tuple(cases), (), str(_suggested(cases, a, b)))
+            equal = next((c for c in cases if c.cond is eq(a, b)), cases[0])
+            found[key] = Ambiguity((a, b), tuple(cases), (), str(equal.cond))
             for name in sorted(names):
                 about.setdefault(name, []).append(key)
     return tuple(known._replace(sites=tuple(sites[key])) for key, known in found.items())
@@ -206,8 +207,3 @@ class _Examples:
         self.left -= len(self.residue.stated)
         sizes = self.residue.complete(model)
         return {} if self.residue.violates(sizes) else sizes
-
-
-def _suggested(cases: Sequence[Case], a: Dim, b: Dim) -> Cond:
-    """The assumption to propose for an ambiguity: equal sizes, if that case is possible."""
-    return next((c.cond for c in cases if c.cond is eq(a, b)), cases[0].cond)

@@ -67,7 +67,6 @@ class Bindings(Mapping[str, int]):
             self._assumed[name] = assumed
 
     def _granted(self, numbers: Iterable[int]) -> tuple[str, ...]:
-        """Return the assumptions among these constraints, as strings."""
         stated = self._residue.constraints
         found = [n for n in sorted(numbers) if stated.rows[n].role == "assumption"]
         return tuple(dict.fromkeys(stated.numbered(n).assumption for n in found))
@@ -168,7 +167,6 @@ def _bindings(
     assumed: dict[str, tuple[str, ...]],
     causes: Mapping[str, tuple[Constraint, ...]],
 ) -> Bindings:
-    """Restore pickled bindings."""
     made = Bindings.__new__(Bindings)
     made._sizes, made._assumed = sizes, assumed
     made._constraints = ConstraintSet(tuple(c for found in causes.values() for c in found))

@@ -140,7 +140,6 @@ def _alike(dims: Sequence[Dim], residue: Residue) -> list[list[Dim]]:
 def _merge(
     classes: dict[Dim, dict[Dim, None]], groups: Iterable[Sequence[Dim]], residue: Residue, engine: Engine
 ) -> None:
-    """Merges the classes of dims in a group that are proved equal."""
     queries, links = 0, by_symbol(residue.conds)
     for group in groups:
         kept: list[Dim] = []

@@ -80,13 +80,12 @@ def smtlib_text(stated: Iterable[tuple[str, str, Cond]], *, impossible: bool = F
 
 
 def _one_line(text: str) -> str:
-    """The text as a comment: one line, ASCII."""
     return "".join(c if " " <= c <= "~" else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
 def sizes_source(contract: Contract, name: str) -> str:
     """Python source of a checker function that takes sizes by keyword. It returns the texts of the terms that they break."""
-    return python_source(sizes_program(contract), name)
+    return python_source(Program(contract.symbols, {}, {}, (), tuple(_needed(_terms(contract)))), name)
 
 
 def smtlib_source(contract: Contract) -> str:
@@ -100,11 +99,6 @@ def smtlib_source(contract: Contract) -> str:
         needed = ", ".join(term.nodes[:3]) + (" ..." if len(term.nodes) > 3 else "")
         stated.append((f"c{number}", f"needed by {needed}: {term.text}", term.cond))
     return smtlib_text(stated, impossible=contract.impossible)
-
-
-def sizes_program(contract: Contract) -> Program:
-    """A checker program whose parameters are the contract's symbols."""
-    return Program(contract.symbols, {}, {}, (), tuple(_needed(_terms(contract))))
 
 
 def shapes_program(contract: Contract, declared: Mapping[str, Shape], others: Iterable[str] = ()) -> Program:

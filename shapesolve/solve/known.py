@@ -7,14 +7,13 @@ from collections.abc import Iterable
 from ..expr import Cond, Dim, any_of, ge, ite, ne, symbol
 from ..expr.atom import Atom
 from ..expr.cond import has_value
-from ..expr.plain import factors_paired, is_plain
+from ..expr.plain import factors_paired
 from ..expr.rewrite import Rewriter
 from ..expr.traverse import atoms_of
 from .cone_of_influence import reached
 from .engine import Engine
 from .facts import budget
 from .facts.facts import Facts
-from .search import Contradiction, learned
 
 
 class Known:
@@ -34,7 +33,6 @@ class Known:
         self._plain: dict[Cond, Cond] = {}
         self._plainly = plainly or Plainly()
         self._facts: Facts | None = Facts()  # facts of all conditions; None after a removal
-        self._facts_left = budget.MAX_CHEAP_WORK
         self.is_empty = False
         """True if they were seen to contradict each other."""
         for cond in conds:
@@ -59,13 +57,10 @@ class Known:
         if paired is not None and all(map(self.follows, paired[0])):
             return True
         if len(goal.free) == 1 and is_size(goal, min(goal.free)):
-            near = self.about(goal.free)
-            about = [c for c in near if c.free == goal.free]
-            if len(about) == len(near) and all(map(_is_bound, (goal, *about))):
-                return _settled(goal, about)
+            about = [c for c in self.about(goal.free) if c.free == goal.free]
             if self.engine.regular.same([*about, goal], about, min(goal.free), 0):
                 return True
-        if self.engine.is_spent and self._facts_left <= 0:
+        if self.engine.is_spent:
             return False
         return all(map(self._proved, (goal, *(c for c in defined_where(goal) if c is not goal))))
 
@@ -78,11 +73,7 @@ class Known:
     def _proved(self, cond: Cond) -> bool:
         plain = self.plain(cond)
         given = [self.plain(ground(c)) for c in reached(cond.free, self._links)]
-        verdict = self.engine.entails(plain, given, cheap=True)
-        if verdict.proved or verdict.refuted or self._facts_left <= 0:
-            return verdict.proved
-        self._facts_left -= sum(c.size for c in given)
-        return _settled(plain, given)
+        return self.engine.entails(plain, given, cheap=True).proved
 
     # ------------------------------------------------------------------ conditions
 
@@ -150,19 +141,6 @@ class Known:
 def ground(cond: Cond) -> Cond:
     """What a condition says at all sizes: itself, or that it has no value."""
     return cond if has_value(cond) else any_of((cond, *(~d for d in defined_where(cond))))
-
-
-def _is_bound(cond: Cond) -> bool:
-    return cond.kind == ">=" and is_plain(cond) and not any(a.kind != "sym" for a in atoms_of(cond))
-
-
-def _settled(cond: Cond, given: Iterable[Cond]) -> bool:
-    """True if facts alone derive `cond`. Chains of equalities can be too long for the solver's cheap queries."""
-    try:
-        facts = learned(given)
-    except Contradiction:
-        return False
-    return facts.cond(cond).is_true
 
 
 def defined_where(node: Dim | Cond) -> list[Cond]:

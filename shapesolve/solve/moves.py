@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations, islice, product
 
 from ..expr import Cond
@@ -46,7 +46,7 @@ def around(start: Model, names: Sequence[str]) -> Iterator[Model]:
 
 
 def _around(start: Model, names: Sequence[str]) -> Iterator[Model]:
-    for name, size in _moves(names, budget.FAR):
+    for size, name in product(_steps(budget.FAR), names):
         if start[name] + size >= 0:
             yield {**start, name: start[name] + size}
     for pair in combinations(names, 2):
@@ -56,10 +56,6 @@ def _around(start: Model, names: Sequence[str]) -> Iterator[Model]:
             moved = {**start, pair[0]: start[pair[0]] + first, pair[1]: start[pair[1]] + second}
             if min(moved[n] for n in pair) >= 0:
                 yield moved
-
-
-def _moves(names: Sequence[str], far: int) -> Iterable[tuple[str, int]]:
-    return ((name, step) for step in _steps(far) for name in names)
 
 
 def _steps(far: int) -> list[int]:

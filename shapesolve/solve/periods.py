@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..expr import Atom, Cond, Dim, of_atom
+from ..expr.plain import is_polynomial
 from ..expr.traverse import atoms_of
 from ..expr.visit import visit
 from .facts import budget
@@ -208,7 +209,7 @@ def _without_remainders(dim: Dim) -> tuple[Dim, _EventualValue]:
             continue
         n, divisor = mono[0].args
         k = divisor.value
-        if k is None or c % k or k > budget.MAX_PERIOD or not _is_curved(n) or not _is_polynomial(n):
+        if k is None or c % k or k > budget.MAX_PERIOD or not _is_curved(n) or not is_polynomial(n):
             continue
         times = -c // k
         (name,) = n.free
@@ -221,10 +222,6 @@ def _without_remainders(dim: Dim) -> tuple[Dim, _EventualValue]:
             ),
         )
     return rest, found
-
-
-def _is_polynomial(dim: Dim) -> bool:
-    return all(atom.kind == "sym" for mono, _ in dim.terms for atom in mono)
 
 
 def _sum(first: _EventualValue, second: _EventualValue) -> _EventualValue:

@@ -37,12 +37,11 @@ class Assumption:
     usual: bool = False
 
 
-def usual_assumptions(symbols: Iterable[Dim], *, not_one: bool = True) -> tuple[Assumption, ...]:
-    """Assumptions that each input symbol is not 0 and, if the author named it and `not_one`, not 1."""
+def usual_assumptions(symbols: Iterable[Dim]) -> tuple[Assumption, ...]:
+    """Assumptions that each input symbol is not 0 and, if the author named it, not 1."""
     ordered = sorted(symbols, key=lambda d: d.name or "")
     found = [Assumption(str(c), c, usual=True) for c in (ge(d, 1) for d in ordered)]
-    if not_one:
-        found += [Assumption(str(c), c, usual=True) for c in (ne(d, 1) for d in ordered if not d.is_made)]
+    found += [Assumption(str(c), c, usual=True) for c in (ne(d, 1) for d in ordered if not d.is_made)]
     return tuple(found)
 
 
@@ -294,7 +293,6 @@ class Prover:
         return Refuted(counterexample=full, sides=compared_at(compared_sides(cond, sides), full), shown=shown)
 
     def _extended(self, cond: Cond, model: Mapping[str, int]) -> Mapping[str, int]:
-        """`model` with sizes for further symbols of `cond`."""
         names = set().union(*(self.facts.dim(d).free for d in symbols_in(cond).values())) - model.keys()
         if not names:
             return model

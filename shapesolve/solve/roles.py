@@ -107,7 +107,6 @@ def _about(a: str, b: str, links: Mapping[str, Sequence[Cond]]) -> set[Cond]:
 
 
 def _swapped(a: str, b: str, links: Mapping[str, Sequence[Cond]]) -> set[Cond]:
-    """The conditions about two symbols, with these swapped."""
     return {c.subs({a: symbol(b), b: symbol(a)}) for c in _about(a, b, links)}
 
 

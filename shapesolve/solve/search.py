@@ -72,7 +72,8 @@ class Search:
         left = [facts.cond(c) for c in conds]
         shapes = {n: facts.dim(symbol_of(n, conds)) for n in names}
         free = sorted(set().union(*(d.free for d in shapes.values()), *(c.free for c in left)))
-        interesting = _interesting([*left, *facts.pending()])
+        # small numbers that occur in the conditions
+        interesting = sorted({n for c in (*left, *facts.pending()) for n in _numbers(c)})[:6]
         pools = [_pool(name, facts, interesting, conds) for name in free]
         compiler = Compiler((*conds, *shapes.values()))
         holds = _Test(conds, compiler)
@@ -94,8 +95,6 @@ class Search:
 
 
 def _with_fallback(size: Size, dim: Dim) -> Callable[[Model], int | None]:
-    """`size`, or the value of `dim` where that raises an error."""
-
     def value(sizes: Model) -> int | None:
         try:
             return size(sizes)
@@ -170,11 +169,6 @@ def _symbols(c: Cond) -> Mapping[str, Dim]:
 def symbol_of(name: str, conds: Iterable[Cond]) -> Dim:
     """The symbol called `name` as it occurs in `conds` (with its minimum)."""
     return next((_symbols(c)[name] for c in conds if name in c.free), symbol(name))
-
-
-def _interesting(conds: Iterable[Cond]) -> list[int]:
-    """Small numbers that occur in the conditions, to be tried as sizes."""
-    return sorted({n for c in conds for n in _numbers(c)})[:6]
 
 
 @lru_cache(maxsize=1024)

@@ -92,17 +92,6 @@ class SizeFinder:
             found.update(sizes)
         return found
 
-    def least(self, symbols: Iterable[Dim], bounds: Sequence[int] = (2, 1, 0)) -> Model | None:
-        """Small sizes at which all conditions hold, with the largest of these lower bounds that works. It is the first
-        of the `bounds` that allows some.
-        """
-        sizes = list(symbols)
-        for bound in bounds:
-            found = self.engine.model([*self.conds, *(ge(d, bound) for d in sizes)])
-            if found is not None:
-                return {d.name or "": found.get(d.name or "", bound) for d in sizes}
-        return None
-
     def _near(self, start: Model, conds: Sequence[Cond]) -> Model | None:
         tries = budget.MAX_AROUND_WORK // sum(c.size for c in conds)
         for sizes in islice(chain([start], around(start, list(start))), 1 + tries):
@@ -409,7 +398,6 @@ class SizeFinder:
         return None
 
     def _about(self, names: Iterable[str], cond: Cond) -> list[Cond]:
-        """The conditions on these symbols, except `cond`."""
         found = dict.fromkeys(c for name in sorted(names) for c in self.links.get(name, ()))
         return [c for c in found if c is not cond]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from random import Random
 
+import numpy as np
 import onnx
 import pytest
 
@@ -105,3 +106,41 @@ def test_examples_are_refused_exactly_where_onnxruntime_fails(path: Path) -> Non
             assert assert_same(model, fix(model, sizes), sizes)
             ran += 1
     assert refused + ran == 30
+
+
+FOUND = (
+    "(float[batch, n] x) => (int64[rank, found] places, float[k] values, float[batch, n] y)"
+    " { places = NonZero(x) t = Transpose<perm = [1, 0]>(places) values = GatherND(x, t) y = Neg(x) }"
+)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_results_that_depend_on_data_are_padded_to_their_bound(seed: int) -> None:
+    model = model_of(FOUND)
+    changed = fix(model, {"batch": 2, "n": 5}, pad=True)
+    onnx.checker.check_model(changed, full_check=True)
+    shapes = {v.name: [d.dim_value for d in v.type.tensor_type.shape.dim] for v in changed.graph.output}
+    assert shapes == {"places": [2, 10], "values": [10], "y": [2, 5], "places_count": []}
+    x = np.random.default_rng(seed).integers(-1, 2, (2, 5)).astype("f4")
+    made, before = Session(changed).run({"x": x}), Session(model).run({"x": x})
+    count = int(made.pop("places_count"))
+    assert count == np.count_nonzero(x)
+    for name, padded in made.items():
+        counted = padded if name == "y" else padded[..., :count]
+        assert list(padded.shape) == shapes[name]
+        np.testing.assert_array_equal(counted, before[name])
+        assert name == "y" or not padded[..., count:].any()
+
+
+@pytest.mark.parametrize(
+    ("sizes", "message"), [({"batch": 2}, "depends on n"), ({"n": 5}, "depends on batch")]
+)
+def test_padding_requires_a_size_for_each_dim(sizes: dict[str, int], message: str) -> None:
+    with pytest.raises(Refused, match=message):
+        fix(model_of(FOUND), sizes, pad=True)
+
+
+def test_padding_requires_a_bound() -> None:
+    text = "(int64[1] size) => (float[made] y) { v = ConstantOfShape(size) y = Neg(v) }"
+    with pytest.raises(Refused, match=r"y\[0\] depends on data, and no largest size is known"):
+        fix(model_of(text), {}, pad=True)

@@ -16,14 +16,14 @@ from click.testing import CliRunner
 from onnx import TensorProto, helper, numpy_helper
 
 import shapesolve as ss
-from shapesolve.change.annotate.annotate import CONTRACT_KEY, read_contract, read_names
+from shapesolve.change.annotate.annotate import BOUNDS_KEY, CONTRACT_KEY, read_contract, read_names
 from shapesolve.change.annotate.file import save_annotated
 from shapesolve.cli import app
 from shapesolve.deploy.sizes import Sizes
 from shapesolve.model.saving import external_locations
 from shapesolve.report.json import contract_data, data_of
 
-from ..building import bundled_files, corpus_files, session
+from ..building import bundled_files, corpus_files, parsed, session
 from .broken import CASES, ints, model
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -280,3 +280,28 @@ def test_an_expression_that_the_grammar_lacks_gets_a_name_that_the_metadata_expl
     for name, text in read_names(out).items():
         assert name not in a.symbols
         assert ss.parse_dim(text, a.symbols) in set(a.shapes["y"]) | set(a.shapes["c"])
+
+
+@pytest.mark.parametrize("dim", [-1, None, "?", ""])
+def test_a_dim_without_a_size_gets_the_name_that_is_printed(dim: int | str | None) -> None:
+    image = helper.make_tensor_value_info("x", TensorProto.FLOAT, [dim, 3, dim, 8])
+    half = helper.make_tensor_value_info("y", TensorProto.FLOAT, [dim, 3, dim, dim])
+    pool = helper.make_node("MaxPool", ["x"], ["y"], kernel_shape=[1, 2], strides=[1, 2])
+    graph = helper.make_graph([pool], "g", [image], [half])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    for written, height in (
+        (ss.annotate(model), "x_d2"),
+        (ss.simplify(model), "x_d2"),
+        (ss.fix(model, {"x_d2": 6}), 6),
+    ):
+        for value, width in ((written.graph.input[0], 8), (written.graph.output[0], 4)):
+            found = [d.dim_param or d.dim_value for d in value.type.tensor_type.shape.dim]
+            assert found == ["x_d0", 3, height, width]
+
+
+def test_the_largest_sizes_that_data_may_give_are_in_the_file() -> None:
+    model = parsed("agraph (float[batch, n] x) => (int64[rank, found] y) { y = NonZero(x) }")
+    written = ss.analyze(model).annotate()
+    assert {p.key: p.value for p in written.metadata_props} == {BOUNDS_KEY: "found <= batch*n"}
+    bounded = ss.analyze(written, bind={"batch": 2, "n": 3}).annotate()
+    assert {p.key: p.value for p in bounded.metadata_props} == {BOUNDS_KEY: "found <= 6"}

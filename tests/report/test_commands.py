@@ -17,6 +17,7 @@ from shapesolve.cli import app
 from shapesolve.cli.parameters import Argument, Command, Option
 
 ROOT = Path(__file__).resolve().parents[2]
+UNET = ROOT / "examples/unet.onnx"
 
 
 class Colour(StrEnum):
@@ -236,3 +237,27 @@ def test_the_output_does_not_replace_a_folder(tmp_path: Path) -> None:
         2,
         f"error: {tmp_path} is a directory: it is not replaced, name a file\n",
     )
+
+
+@pytest.mark.parametrize(
+    ("words", "needed"),
+    [
+        ("sizes --k 3", "--count requires --buckets"),
+        ("sizes --least 0", "--least requires --near or --enumerate or --at"),
+        ("sizes --for trtexec", "--for requires --buckets"),
+        ("cost --reuse", "--reuse requires --max-memory"),
+        ("cost --of batch", "--of requires --max-memory or --plot"),
+        ("cost --depth 2", "--depth requires --by scope"),
+        ("cost --by node --depth 2", "--depth requires --by scope"),
+        ("inputs --form pb", "--form requires --output"),
+    ],
+)
+def test_an_option_without_effect_is_refused(words: str, needed: str) -> None:
+    name, *options = words.split()
+    done = CliRunner().invoke(app, [name, str(UNET), *options])
+    assert (done.exit_code, done.output.strip()) == (2, f"error: {needed}")
+
+
+def test_sizes_that_are_given_in_any_way_have_a_minimum() -> None:
+    for words in (["height=8"], ["--at", "height=8"], ["--near", "height=8"]):
+        assert CliRunner().invoke(app, ["sizes", str(UNET), *words, "--least", "0"]).exit_code == 0

@@ -527,3 +527,17 @@ def test_the_nearest_size_that_fails_is_told_whatever_else_it_breaks() -> None:
     assert (dict(f.runs), dict(f.fails)) == ({"n": 64}, {"n": 63})
     assert _runs(m, {"n": 64})
     assert not _runs(m, {"n": 63})
+
+
+@pytest.mark.parametrize(("pooled", "verb"), [(1, "fixes"), (4, "limits")])
+def test_a_dim_is_fixed_only_if_single_sizes_run(pooled: int, verb: str) -> None:
+    """Groups of 4 positions, of which the rest is dropped, run from 36 to 39."""
+    m = model(
+        f"""g (float[batch, 1, seq] x) => (float[a, b, c] y) {{
+        p = AveragePool<kernel_shape: ints = [{pooled}], strides: ints = [{pooled}]>(x)
+        y = Add(p, table) }}""",
+        table=[1, 1, 9],
+    )
+    (f,) = [f for f in ss.analyze(m).findings if f.code == "SS404"]
+    assert f.title == f"seq is dynamic, but table {verb} it"
+    assert _runs(m, {"batch": 2, "seq": 9 * pooled + pooled - 1})

@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import onnx
 
 from ...analysis import Analysis, analyze
+from ...answers.names import upper_bounds
 from ...expr import Dim, Shape
 from ...expr.printing import dim_param_text
 from ...findings.declared import disagreements, stale_dims
 from ...lower.standard import newly_rejected
 from ...model.saving import with_weights
+from ...model.types import read_dim
 from ...report.json import contract_data, data_of, envelope
 from ...solve.contract.contract import Contract
 
@@ -31,6 +33,8 @@ Policy = Literal["skip", "override", "refine", "strict"]
 CONTRACT_KEY = "shapesolve.contract"
 #: metadata_props key of the definitions of generated names, one ``name = expression`` per line
 NAMES_KEY = "shapesolve.names"
+#: metadata_props key of the largest values of sizes that depend on data, one ``name <= expression`` per line
+BOUNDS_KEY = "shapesolve.bounds"
 
 
 def annotate(model: Any, policy: Policy = "refine", *, contract: bool = False) -> onnx.ModelProto:
@@ -68,7 +72,8 @@ def annotated(analysis: Analysis, policy: Policy = "refine", *, contract: bool =
     if newly_rejected(
         analysis.model, copy
     ):  # for example, because a branch that is never taken has contradictory shapes
-        writer, copy = _written(analysis, policy, _captured(analysis.model.graph))
+        captured = frozenset(name for node in analysis.model.graph.nodes for name in node.captures)
+        writer, copy = _written(analysis, policy, captured)
     if newly_rejected(analysis.model, copy):
         writer, copy = _Writer(analysis, policy), onnx.ModelProto()
         copy.CopyFrom(analysis.model.proto)
@@ -76,6 +81,8 @@ def annotated(analysis: Analysis, policy: Policy = "refine", *, contract: bool =
         _set_metadata(copy, CONTRACT_KEY, envelope("contract", data_of(contract_data(analysis))))
     names = (_folded(f"{name} = {dim}") for dim, name in writer.invented.items())
     _set_metadata(copy, NAMES_KEY, "\n".join(names))
+    bounds = upper_bounds(analysis._solved).items()
+    _set_metadata(copy, BOUNDS_KEY, "\n".join(_folded(f"{name} <= {d}") for name, of in bounds for d in of))
     return copy
 
 
@@ -87,11 +94,6 @@ def _written(analysis: Analysis, policy: Policy, hidden: Set[str]) -> tuple[_Wri
     writer.write_inputs(copy.graph)
     writer.write(copy.graph, analysis.model.graph, "", outputs=True)
     return writer, copy
-
-
-def _captured(graph: Graph) -> frozenset[str]:
-    """Return the outer tensors that subgraphs read."""
-    return frozenset(name for node in graph.nodes for name in node.captures)
 
 
 def update_shapes(analysis: Analysis, model: onnx.ModelProto) -> None:
@@ -132,7 +134,6 @@ def _folded(line: str) -> str:
 
 
 def _unfolded(line: str) -> str:
-    """Reverse `_folded`."""
     if not line.endswith(_FOLDED):
         return line
     return re.sub(r"\\(.)", lambda m: "\n" if m[1] == "n" else m[1], line.removesuffix(_FOLDED))
@@ -178,7 +179,6 @@ class Merger:
         ]
 
     def _is_better(self, new: Dim, old: int | str | None, *, keep_name: bool) -> bool:
-        """Return True if the inferred dim replaces the declared one."""
         if isinstance(old, str) and keep_name:
             return False
         return old is None or self.policy == "override" or (not new.terms and old != new.const)
@@ -207,7 +207,7 @@ class _Writer(Merger):
                 self.set_shape(tensor, self.analysis.dtypes.get(info.name, 0), shape)
             elif len(tensor.shape.dim) == len(shape):
                 for old, new in zip(tensor.shape.dim, shape):
-                    if not (old.dim_param or old.HasField("dim_value")):
+                    if read_dim(old, info.name) is None:
                         self.set_dim(old, new)
 
     def write(self, graph: onnx.GraphProto, read: Graph, prefix: str, *, outputs: bool) -> None:
@@ -250,7 +250,7 @@ class _Writer(Merger):
             return
         dims: list[int | str | None] | None = None
         if tensor.HasField("shape"):
-            dims = [d.dim_value if d.HasField("dim_value") else d.dim_param or None for d in tensor.shape.dim]
+            dims = [read_dim(d, info.name) for d in tensor.shape.dim]
         dtype, merged = self.merge(full, tensor.elem_type, dims, is_output=is_output)
         tensor.elem_type = dtype
         if merged is None:

@@ -182,7 +182,6 @@ def _contract(first: _Side, second: _Side, related: bool) -> ContractComparison:
 
 
 def _usual(analysis: Analysis, to: Mapping[str, Dim]) -> str:
-    """Return the conditions of a model's simplified contract in one line."""
     contract = analysis.contract
     if contract.impossible or not contract.usual.terms or not to:
         return str(contract)
@@ -240,7 +239,6 @@ def _relation(only_first: Mapping[str, int] | None, only_second: Mapping[str, in
 
 
 def _only(first: Mapping[str, None], second: Mapping[str, None]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the strings that only the first has, and the strings that only the second has."""
     return tuple(t for t in first if t not in second), tuple(t for t in second if t not in first)
 
 

@@ -131,7 +131,8 @@ class Diff:
     @property
     def same(self) -> bool:
         """True if inputs, outputs and accepted sizes are provably the same."""
-        return self.replaces and self.contract.relation == "equal" and not self.changed_inputs
+        declared = not any(c.name.startswith("input ") for c in self.changed)
+        return self.replaces and self.contract.relation == "equal" and declared
 
     @property
     def replaces(self) -> bool:
@@ -157,11 +158,6 @@ class Diff:
     @property
     def _ends(self) -> bool:
         return bool(self.removed or self.added)
-
-    @property
-    def changed_inputs(self) -> tuple[TensorChange, ...]:
-        """Inputs whose declaration differs."""
-        return tuple(c for c in self.changed if c.name.startswith("input "))
 
 
 # ---------------------------------------------------------------------- text

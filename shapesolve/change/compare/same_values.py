@@ -82,7 +82,6 @@ class _Numbers:
         return self.table.setdefault(key, len(self.table))
 
     def _run(self, graph: Graph | Function, scope: _Scope) -> None:
-        """Assigns value numbers to the tensors of a graph."""
         if isinstance(graph, Graph):
             for name in graph.initializers:
                 if scope.depth or name not in scope.env:

@@ -243,7 +243,6 @@ def _was_one_row(freeing: Freeing, dim: Dim) -> bool:
 
 
 def _follows(freeing: Freeing, name: str) -> bool:
-    """True if a tensor depends on the batch."""
     tracked = freeing.provenance.of(name)
     return any(tracked.depends(symbol) for symbol in freeing.rows)
 
@@ -329,7 +328,6 @@ def _widened(freeing: Freeing, node: Node) -> Node:
 
 
 def _repeated(freeing: Freeing, node: Node, i: int, axis: int, times: Dim, op_type: str) -> Node:
-    """Repeats operand `i` along an axis."""
     name = node.inputs[i]
     rank = len(freeing.shape(name) or ())
     target = freeing.vector([times if k == axis else ONE for k in range(rank)], f"{name}_repeats")

@@ -135,7 +135,6 @@ def _run(freeing: Freeing) -> None:
 
 
 def _free_node(freeing: Freeing, node: Node, drafted: DraftNode) -> None:
-    """Rewrites and lowers one node."""
     rule = freeing.rule(node)
     if rule is not None and rule.bodies == "one":
         check_suspects(freeing, node)
@@ -170,7 +169,6 @@ def _branched(freeing: Freeing, node: Node, drafted: DraftNode) -> None:
 
 
 def _inside(freeing: Freeing, graph: Graph) -> Freeing:
-    """A `Freeing` for the graph of an If's branch."""
     outer = freeing.model.graph
     stored = {name: freeing.stored[name] for name in graph.captures if name in freeing.stored}
     taken = [name for name in graph.captures if name not in stored and name not in dict(outer.inputs)]

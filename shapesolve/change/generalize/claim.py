@@ -164,7 +164,6 @@ def _divided(analysis: Analysis) -> Iterator[tuple[Dim, str]]:
 
 
 def _rounded(analysis: Analysis) -> Iterator[tuple[Dim, str]]:
-    """Yield expressions that are rounded or resized, and the nodes that do so."""
     solved, seen = analysis._solved, set[Atom]()
     producers = solved.lowered.producers
 

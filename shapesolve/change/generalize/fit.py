@@ -222,7 +222,6 @@ def _bases(symbols: Seq[str]) -> Iterator[tuple[Dim, int]]:
 
 
 def _moved(n: int) -> int:
-    """Description length of an added constant."""
     return _bits(n) + 1 if n else 0
 
 

@@ -185,7 +185,6 @@ class _Match:
 
 
 def _same(a: Any, b: Any) -> bool:
-    """True if two attribute values are equal; NaN equals NaN."""
     if isinstance(a, Constant) and isinstance(b, Constant):
         return equal(a, b)
     return type(a) is type(b) and bool(a == b or (a != a and b != b))

@@ -197,7 +197,6 @@ class _Work:
         return proto
 
     def _written(self, changes: Seq[_Change], builder: Nodes) -> onnx.ModelProto:
-        """The model with the differing operands computed by nodes."""
         made: dict[int, str] = {}
         for change in changes:
             if id(change.rule) not in made:

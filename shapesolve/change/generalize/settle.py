@@ -210,7 +210,6 @@ class Settler:
         return options
 
     def _broken(self, made: Mapping[str, Dim], points: Seq[Mapping[str, int]]) -> int:
-        """Return how many of these points break a condition of the model."""
         names = {self._given[n] for n in made}
         dims = {self._given[n]: d for n, d in {**self._settled, **made}.items()}
         every = dims.keys() | self.symbols

@@ -265,7 +265,6 @@ def _joined(rules: Seq[Rule], axis: int, b: Numbers) -> object:
 
 
 def _as_type(b: Numbers, x: object, like: Array) -> object:
-    """Casts an int64 tensor to the element type of `like`."""
     to = int(helper.np_dtype_to_tensor_dtype(like.dtype))
     return x if like.dtype == np.int64 else b.op("Cast", x, to=to)
 
@@ -278,12 +277,10 @@ def _varies(arrays: Seq[Array], axis: int) -> bool:
 
 
 def _moving(arrays: Seq[Array]) -> list[int]:
-    """Axes along which some tensor has size above 1."""
     return [k for k in range(arrays[0].ndim) if max(a.shape[k] for a in arrays) > 1]
 
 
 def _same_along(array: Array, first: Array) -> bool:
-    """True if a tensor repeats `first` along an axis."""
     return np.array_equal(array, np.broadcast_to(first, array.shape), equal_nan=array.dtype.kind == "f")
 
 

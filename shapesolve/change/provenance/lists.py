@@ -102,7 +102,6 @@ def _listed(op: Op, lists: Lists, what: Links | str, data: Rows, name: str) -> M
 def _carried(
     op: Op, made: Outputs, links: Links, known: Mapping[int, Listing], given: Seq[Rows | None], name: str
 ) -> Mapping[int, Listing]:
-    """Lists among the outputs of an operator that works entry by entry."""
     (first, one), *_ = known.items()
     shape = op.shape(first)
     alone = not any(o is not None and o.depends(name) for k, o in enumerate(given) if k not in known)
@@ -171,7 +170,6 @@ def _of_one_entry(op: Op, known: Mapping[int, Listing]) -> list[Tensor | None]:
 
 
 def _elements(known: Known | None) -> list[Dim]:
-    """Return the elements of an integer tensor; empty if one is unknown."""
     elems = known.value.elems if isinstance(known, Tensor) and known.value is not None else None
     found = [e for e in elems or () if isinstance(e, Dim)]
     return found if len(found) == len(elems or ()) else []

@@ -217,14 +217,13 @@ def _regrouped(node: Node, made: Seq[Dim] | None, rows: Rows, symbols: Seq[str])
             continue
         if found is None:
             mixed[symbol] = _mixing(node, f"regroups the elements across the rows of {symbol}")
-        elif any(_is_torn(symbol, factor) for factors in found for factor in factors):
+        elif any(  # only part of the rows, for example every fourth
+            symbol in factor.free and exact_quotient(factor, named(symbol)) is None
+            for factors in found
+            for factor in factors
+        ):
             mixed[symbol] = _mixing(node, f"puts rows of {symbol} into groups")
     return Rows(layout_of(made) if found is None else found, mixed)
-
-
-def _is_torn(symbol: str, factor: Dim) -> bool:
-    """True if the factor holds only part of a symbol's rows, for example every fourth."""
-    return symbol in factor.free and exact_quotient(factor, named(symbol)) is None
 
 
 def regrouped(layout: Layout, made: Seq[Dim]) -> Layout | None:

@@ -9,19 +9,21 @@ from ...analysis import Analysis, analyze
 from ...arguments import checked
 from ...expr import Shape
 from ...expr.nearest import meant
-from ...expr.printing import dim_param_text
 from ...expr.sizes import sizes_text
 from ...model import Model, read_model
 from ...model.saving import with_weights
 from ..refused import Refused
-from .simplify import Simplified, simplified_draft
+from .pad import pad_outputs
+from .simplify import Simplified, simplified_draft, write_dim
 
 if TYPE_CHECKING:
     import onnx
 
 
 @checked
-def fix(model: Any, sizes: Mapping[str, int], *, keep: Iterable[str] = ()) -> onnx.ModelProto:
+def fix(
+    model: Any, sizes: Mapping[str, int], *, keep: Iterable[str] = (), pad: bool = False
+) -> onnx.ModelProto:
     """Specialize a model to given sizes, ``fix(model, {"batch": 1, "seq": 64})``, and simplify it.
 
     Sizes that follow from the given ones (``total == past + seq``) are fixed too; the others stay dynamic. Fixed dims of
@@ -31,14 +33,20 @@ def fix(model: Any, sizes: Mapping[str, int], *, keep: Iterable[str] = ()) -> on
         model: Model, as for `analyze`. It is not changed.
         sizes: Size by dim name of the inputs.
         keep: Patterns, as for `simplify`.
+        pad: Whether to pad outputs whose sizes depend on data to the largest sizes, with 0; their true sizes become
+            further outputs, named `<output>_count`.
 
     Raises:
-        Refused: If the model does not accept these sizes. The message has the broken condition and its node.
+        Refused: If the model does not accept these sizes, with the broken condition and its node; or if an output cannot be
+            padded because its largest size is not known.
         ValueError: If no input has a given name, or a size is negative.
         ModelError: If the model cannot be read.
     """
     read = read_model(model)
-    return with_weights(fixed(read, sizes, keep=keep)[0].model, read)
+    done, analysis = fixed(read, sizes, keep=keep)
+    if pad:
+        pad_outputs(done.model, analysis)
+    return with_weights(done.model, read)
 
 
 def fixed(read: Model, sizes: Mapping[str, int], *, keep: Iterable[str] = ()) -> tuple[Simplified, Analysis]:
@@ -73,11 +81,7 @@ def _declare(graph: onnx.GraphProto, analysis: Analysis) -> None:
             tensor.elem_type = dtype
             tensor.shape.SetInParent()
             for size in shape:
-                dim = tensor.shape.dim.add()
-                if not size.terms:
-                    dim.dim_value = size.const
-                elif (text := dim_param_text(size)) is not None:
-                    dim.dim_param = text
+                write_dim(tensor.shape.dim.add(), size)
 
 
 def _refuse_broken(analysis: Analysis, sizes: Mapping[str, int]) -> None:
@@ -108,7 +112,6 @@ def _without_rest(free: Analysis, bound: Analysis, sizes: Mapping[str, int]) -> 
 
 
 def _write(info: onnx.ValueInfoProto, shape: Shape) -> None:
-    """Writes known sizes as numbers into a declaration that has dims for them."""
     if info.type.WhichOneof("value") != "tensor_type" or not info.type.tensor_type.HasField("shape"):
         return
     dims = info.type.tensor_type.shape.dim

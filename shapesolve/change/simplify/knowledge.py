@@ -247,7 +247,6 @@ def _inside(knowledge: Knowledge, clear: set[str]) -> Iterator[Knowledge]:
 
 
 def _calls(draft: Draft) -> dict[Any, list[str]]:
-    """The scopes in which each function is called."""
     found: dict[Any, list[str]] = {}
     waiting: list[tuple[DraftGraph, str]] = [(draft.graph, "")]
     while waiting:

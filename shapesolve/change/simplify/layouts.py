@@ -85,7 +85,6 @@ def _reaches(shapes: list[Dims | None], out: Dims) -> bool:
 
 
 def _slice_axes(site: At) -> tuple[int, ...] | None:
-    """Axes that a Slice cuts, as non-negative numbers."""
     shape, starts = site.shape(0), site.known.sizes(site.input(1))
     if shape is None or starts is None or site.opset < 10:  # bounds as attributes
         return None

@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Any
 from ...analysis import Analysis, analyze
 from ...arguments import checked
 from ...collection import CollectionPaused
-from ...expr import constant
+from ...expr import Dim, Shape, constant
 from ...expr.nearest import like_pattern
+from ...expr.printing import dim_param_text
 from ...lower.standard import newly_rejected
 from ...model import Model, read_model
 from ...model.saving import with_weights
+from ...model.types import read_dim
 from ..draft import Draft, DraftNode
 from ..writing import write
 from .sweep import Sweeps, names_of
@@ -116,6 +118,8 @@ def simplified_draft(
         ]
     )
     proto = write(draft)
+    for info in (*proto.graph.input, *proto.graph.output):
+        _name_dims(info, analysis.shapes.get(info.name), frozenset(analysis.symbols))
     kept = [info for info in proto.graph.value_info if _holds(info, analysis)]
     del proto.graph.value_info[:]
     proto.graph.value_info.extend(kept)
@@ -124,6 +128,24 @@ def simplified_draft(
         whole.CopyFrom(read.proto)
         return Simplified(whole, (), _count(nodes), _count(nodes)), analysis
     return Simplified(proto, removed, _count(nodes), _count(left)), analysis
+
+
+def _name_dims(info: onnx.ValueInfoProto, shape: Shape | None, symbols: frozenset[str]) -> None:
+    """Declare the sizes of dims that have neither a size nor a name, by the names of input dims that reports print."""
+    declared = info.type.tensor_type if info.type.WhichOneof("value") == "tensor_type" else None
+    if shape is None or declared is None or len(declared.shape.dim) != len(shape):
+        return
+    for dim, size in zip(declared.shape.dim, shape, strict=True):
+        if read_dim(dim, info.name) is None and size.free <= symbols:
+            write_dim(dim, size)
+
+
+def write_dim(dim: onnx.TensorShapeProto.Dimension, size: Dim) -> None:
+    """Declare a size by its number or its expression; one that has no such text is left as it is."""
+    if not size.terms:
+        dim.dim_value = size.const
+    elif (text := dim_param_text(size)) is not None:
+        dim.dim_param = text
 
 
 def _holds(info: onnx.ValueInfoProto, analysis: Analysis) -> bool:
@@ -146,7 +168,6 @@ def _holds(info: onnx.ValueInfoProto, analysis: Analysis) -> bool:
 
 
 def _check(keep: Iterable[str], nodes: Iterable[DraftNode]) -> None:
-    """Raises `ValueError` if a pattern of `keep` matches no node."""
     if not keep:
         return
     names = dict.fromkeys(name for node in nodes for name in names_of(node))

@@ -274,7 +274,6 @@ class _Builder(Arithmetic):
         return name if name is not None and self.positions[name] < reader else None
 
     def _scalar(self, d: Dim) -> str | None:
-        """Name of a scalar with the size `d`."""
         if self._is_gathered and d in self.sources and d not in self.names:
             name, axis = self.sources[d]
             if (name, axis, axis + 1) not in self.names:
@@ -322,18 +321,11 @@ class _Builder(Arithmetic):
     def _size(self, d: Dim) -> str | None:
         if not d.terms:
             return self.number([d.const])
-        atom = d.atom
-        if atom is None or atom.kind in ("//", "pos"):
-            begun = len(self.nodes)
+        name, begun = None, len(self.nodes)
+        if d.atom is None or d.atom.kind in ("//", "pos"):
             name = self.computed(d)
-            if name is not None and (d not in self.sources or len(self.nodes) - begun <= self.strategy.reach):
-                return name
-            if d in self.sources:
-                source, axis = self.sources[d]
-                return self._axes(source, axis, axis + 1)
+        if d not in self.sources or (name is not None and len(self.nodes) - begun <= self.strategy.reach):
             return name
-        if d not in self.sources:
-            return None
         source, axis = self.sources[d]
         return self._axes(source, axis, axis + 1)
 

@@ -203,7 +203,6 @@ class Sweep:
         return all(name not in self.whole.hidden for name in change.inputs)
 
     def _apply(self, node: DraftNode, change: Change, reason: str) -> bool:
-        """Applies an edit to a node. Returns True if the node remains."""
         self._note(node, reason)
         output = node.outputs[0]
         is_end = output in self.graph.outputs
@@ -248,7 +247,6 @@ class Sweep:
         return known > 0 and not any(self.reads[name] for name in node.outputs if name not in self.now)
 
     def _has_twin(self, node: DraftNode) -> bool:
-        """Replaces the node by an earlier one that computes the same; True if there is one."""
         if self.twins is None:
             if self.whole.compared and self.around is None and not self.changed and not self.now:
                 return False
@@ -269,7 +267,6 @@ class Sweep:
         return True
 
     def _is_end(self, node: DraftNode) -> bool:
-        """True if the node makes an output of the graph."""
         return any(name in self.graph.outputs for name in node.outputs)
 
     def _note(self, node: DraftNode, reason: str) -> None:

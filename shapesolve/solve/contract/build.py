@@ -73,8 +73,6 @@ def nothing_runs() -> Contract:
 
 
 class _Builder:
-    """Builds the contract of one model."""
-
     def __init__(
         self,
         rows: ConstraintSet,

@@ -144,7 +144,6 @@ class Conjunction:
         return bounds_of(cond, self.given) or (cond.args if cond.kind == "and" else (cond,))
 
     def _follows(self, goal: Cond, cond: Cond) -> bool:
-        """True if `goal` is shown to follow from the conditions other than `cond`."""
         self.held.discard(cond)
         found = self.held.follows(goal)
         self.held.add(cond)

@@ -138,7 +138,6 @@ _NO_TERMS = Terms()
 
 
 def _beside(terms: Terms, given: Iterable[Cond]) -> Terms:
-    """The terms, each with the conditions of the others and `given`."""
     conds = [*terms.cond, *given]
     return Terms(replace(t, beside=tuple(c for c in conds if c is not t.cond)) for t in terms)
 

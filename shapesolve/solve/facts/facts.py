@@ -183,7 +183,7 @@ class Facts:
                 if m % k == 0:  # (c*base + r)//k = c*(base//k) + r//k
                     c = multiple_in(n, base)
                     if c:
-                        whole = of_quotient(base, k).scale(c)
+                        whole = floor_div(base, constant(k)).scale(c)
                         return whole + floor_div(n - base.scale(c), d)
             lo, hi = bounds(n, self.intervals)
             if lo is not None and hi is not None and lo // k == hi // k:
@@ -416,11 +416,6 @@ class Facts:
         """Conditions that hold but could not be turned into facts, with the constraints that cause each."""
         found = {c: causes for w in self._watched.values() for c, causes in w.items()}
         return {c: found[c] for c in sorted(found, key=lambda c: c.order)}
-
-
-def of_quotient(base: Dim, k: int) -> Dim:
-    """``base // k`` as an unsimplified quotient, where k is known to divide base."""
-    return floor_div(base, constant(k))
 
 
 def as_divisibility(d: Dim) -> tuple[int, Dim] | None:

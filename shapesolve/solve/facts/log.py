@@ -41,7 +41,6 @@ def need(row: Stated) -> Cond:
 
 
 def _as_constraint(row: Stated) -> Constraint:
-    """Return the row if it is a `Constraint`; raise `TypeError` otherwise."""
     from .constraint import Constraint
 
     if not isinstance(row, Constraint):

@@ -63,7 +63,6 @@ class Domain(Known):
         return self._symbols[name]
 
     def _meet(self, *nodes: Dim | Cond) -> None:
-        """Records the symbols of expressions, with their minimum."""
         for atom in atoms_of(*nodes):
             if atom.kind == "sym" and (atom.args[0] not in self._symbols or atom.args[1] is None):
                 self._symbols[atom.args[0]] = of_atom(atom)

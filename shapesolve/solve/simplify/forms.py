@@ -40,12 +40,8 @@ def is_short(cond: Cond) -> bool:
     """
     plain = is_plain(cond) and cost(cond).operators <= max(3, len(cond.free))
     quotients = [a for a in atoms_of(cond) if a.kind == "//"] if plain else []
-    return plain and not any(isinstance(a.args[1], Dim) and _has_quotient(a.args[1]) for a in quotients)
-
-
-def _has_quotient(dim: Dim) -> bool:
-    """True if a term of the dim has a quotient as a factor."""
-    return any(a.kind == "//" for mono, _ in dim.terms for a in mono)
+    divisors = (a.args[1] for a in quotients)
+    return plain and not any(a.kind == "//" for d in divisors for mono, _ in d.terms for a in mono)
 
 
 def by_choices(cond: Cond) -> Cond:

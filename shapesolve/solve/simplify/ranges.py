@@ -73,7 +73,6 @@ def _is_joint(names: Sequence[str], conds: Sequence[Cond]) -> bool:
 
 
 def _all_hold(names: Sequence[str], samples: Sequence[Sequence[int]], conds: Sequence[Cond]) -> bool:
-    """True if `conds` hold at all combinations of the samples."""
     columns = [np.array(sizes, dtype=np.int64) for sizes in samples]
     table = Table(dict(zip(names, np.meshgrid(*columns, indexing="ij"), strict=True)))
     try:

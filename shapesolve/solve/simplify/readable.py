@@ -7,12 +7,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 
 from ...expr import Cond, Dim, Shape, ge, symbol
+from ...expr.plain import is_polynomial
 from ...expr.traverse import atoms_of
 from ..contract.contract import Contract
 from ..facts.facts import Facts
 from ..facts.residual import divisors, intervals
 from .cost import cost
-from .simplifier import Simplifier, is_linear
+from .simplifier import Simplifier
 from .strides import Strides
 
 
@@ -47,7 +48,7 @@ class Readable(Mapping[str, Shape]):
 
     def __getitem__(self, tensor: str) -> Shape:
         shape = self.exact[tensor]
-        if all(map(is_linear, shape)):
+        if all(map(is_polynomial, shape)):
             return shape
         found = self._done.get(shape)
         if found is None:
@@ -57,7 +58,7 @@ class Readable(Mapping[str, Shape]):
 
     def dim(self, d: Dim) -> Dim:
         """The simplified form of a dim."""
-        return d if is_linear(d) else self._on_accepted().dim(d)
+        return d if is_polynomial(d) else self._on_accepted().dim(d)
 
     @property
     def strides(self) -> Strides:

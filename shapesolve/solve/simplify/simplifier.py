@@ -9,9 +9,10 @@ from collections.abc import Iterable, Iterator
 
 from ...expr import ZERO, Atom, Cond, Dim, DimTooLarge, all_of, any_of, constant, eq, ge, of_atom, rebuild
 from ...expr.canonical import common_factor, without
+from ...expr.cond import symbols_in
 from ...expr.core import apply, from_terms
+from ...expr.plain import is_polynomial
 from ...expr.structure import Monomial
-from ...expr.traverse import atoms_of
 from ..engine import Engine
 from ..known import defined_where, is_size
 from ..tables import Inexact, Table
@@ -38,7 +39,7 @@ class Simplifier:
         found = self._dims.get(d)
         if found is None:
             found = d
-            if not is_linear(d) and is_small(d) and not self.domain.is_empty:
+            if not is_polynomial(d) and is_small(d) and not self.domain.is_empty:
                 try:
                     found = self._simplified(d)
                 except (DimTooLarge, ZeroDivisionError):
@@ -49,10 +50,6 @@ class Simplifier:
     def cond(self, c: Cond) -> Cond:
         """`c` with its expressions in their cheapest form: true at the same sizes of the domain."""
         return c.map_dims(self.dim)
-
-    @staticmethod
-    def _symbol(d: Dim, name: str) -> Dim:
-        return next(of_atom(a) for a in atoms_of(d) if a.kind == "sym" and a.args[0] == name)
 
     # ------------------------------------------------------------------ one expression
 
@@ -87,7 +84,7 @@ class Simplifier:
         """`d` with each subexpression in one symbol replaced by a fitted form."""
         for name in sorted(d.free):
             parts = collected(d, name)
-            if all(is_linear(part) for part in parts.values()):
+            if all(is_polynomial(part) for part in parts.values()):
                 continue
             done = ZERO
             for others, part in parts.items():
@@ -96,19 +93,18 @@ class Simplifier:
         return d
 
     def _fit(self, part: Dim, name: str) -> Dim:
-        if is_linear(part) or not is_size(part, name):
+        if is_polynomial(part) or not is_size(part, name):
             return part
         if is_one_floor(part) and all(
-            c.kind == ">=" and is_linear(c.args[0]) for c in self.domain.alone(name)
+            c.kind == ">=" and is_polynomial(c.args[0]) for c in self.domain.alone(name)
         ):
             low, high = self.domain.facts.bounds(part)
             # nothing else could make it shorter
             return constant(low) if low is not None and low == high else part
-        return self._equal(part, fits(part, self._symbol(part, name), self.domain))
+        return self._equal(part, fits(part, symbols_in(part)[name], self.domain))
 
     def _constant(self, d: Dim) -> Dim:
-        """Return the number that `d` equals at all sizes of the domain, otherwise `d`."""
-        points = None if is_linear(d) else self.domain.points(d)
+        points = None if is_polynomial(d) else self.domain.points(d)
         if points is None:
             return d
         try:
@@ -120,7 +116,6 @@ class Simplifier:
         return self._equal(d, (constant(int(values.flat[0])),))
 
     def _equal(self, d: Dim, candidates: Iterable[Dim]) -> Dim:
-        """The cheapest candidate that is proved equal to `d`."""
         return cheapest(d, candidates, lambda c: self.domain.follows(eq(d, c)))
 
     # ------------------------------------------------------------------ one condition
@@ -146,7 +141,6 @@ class Simplifier:
         return all(map(self.domain.follows, defined_where(cond)))
 
     def _shorter(self, cond: Cond) -> Cond:
-        """A cheaper form from the first source of candidates that has one."""
         proved = ((self.cond(cond),), self._stripped(cond), self._by_ranges(cond))
         for candidates in proved:
             form = cheapest(cond, candidates, self._has_value)
@@ -199,17 +193,12 @@ def short_form(cond: Cond, engine: Engine) -> Cond:
     return Simplifier((), engine).shortest(cond) if is_worked_on(cond) else cond
 
 
-def is_linear(d: Dim) -> bool:
-    """True if the expression is a polynomial in symbols (no ``//``, choice or maximum)."""
-    return all(a.kind == "sym" for mono, _ in d.terms for a in mono)
-
-
 def is_one_floor(d: Dim) -> bool:
     """True for ``a*(p // q) + b`` with `p` a polynomial in symbols."""
     if len(d.terms) != 1 or len(d.terms[0][0]) != 1:
         return False
     atom = d.terms[0][0][0]
-    return atom.kind == "//" and is_linear(atom.args[0]) and not atom.args[1].terms
+    return atom.kind == "//" and is_polynomial(atom.args[0]) and not atom.args[1].terms
 
 
 def collected(d: Dim, name: str) -> dict[Monomial, Dim]:

@@ -62,5 +62,4 @@ class Strides:
 
 
 def _alone(atom: Atom, mono: Monomial) -> bool:
-    """True if the atom occurs in no other factor of the product."""
     return all(other is atom or atom not in atoms_of(of_atom(other)) for other in mono)
