@@ -83,6 +83,7 @@ class Registry(Rules):
         runtime: tuple[Runtime, ...] = (),
         work: Work | None = None,
         axes: Axes | None = None,
+        named: tuple[int, ...] = (),
         **names: str | int,
     ) -> None:
         """Register an operator by its signature (notation: see `shapesolve.lower.signature`)."""
@@ -99,7 +100,7 @@ class Registry(Rules):
             rule.check()
         declared = Rule(canonical(domain), op_type, since, rule, "signature", until, types, choices=choices)
         axes = dims if axes == "=" else axes
-        self.add(replace(declared, fault=fault, runtime=runtime, work=work, axes=axes))
+        self.add(replace(declared, fault=fault, runtime=runtime, work=work, axes=axes, named=named))
 
 
 def _check(function: str, domain: object, op_type: object) -> None:

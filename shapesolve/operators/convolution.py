@@ -14,6 +14,7 @@ from onnx import TensorProto
 from ..expr import (
     FALSE,
     ONE,
+    ZERO,
     Dim,
     Shape,
     all_of,
@@ -42,6 +43,8 @@ from .window import Window, kernel_attr, per_axis, require_small_pads, room, sli
 
 def _kernel_of(op: Op, w: int, weight: Shape) -> tuple[Dim, ...]:
     given, stored = kernel_attr(op), weight[2:]
+    if ZERO in stored:
+        raise InvalidNode(f"the weight {weight} has an empty window")
     if given is None:
         return tuple(stored)
     if len(given) != len(stored):

@@ -36,6 +36,7 @@ from ..lower.needed import rank_made, vector
 from ..lower.op import InvalidNode, Op
 from ..lower.reads import AXES, LENGTHS, NEW_AXES, SPREAD, between
 from ..lower.registry import lower, signature
+from ..lower.standard import one_number
 from ..lower.types import Known
 from ..lower.values import Array, Value, span
 from ..lower.work import MOVES, VIEW, Outputs
@@ -307,6 +308,7 @@ def trilu(op: Op) -> Known:
     shape = op.shape(0)
     if shape is not None and len(shape) < 2:
         raise InvalidNode(f"Trilu requires rank 2 or more, got {op.name_of(0)} {shape}")
+    one_number(op, 1)
     value = op.value(0)
     array = value.array if value is not None else None
     k = op.const_ints(1) if op.has(1) else (0,)

@@ -16,6 +16,7 @@ from ..lower.registry import lower, signature
 from ..lower.signature import Signature
 from ..lower.types import Known
 from ..lower.work import Operations, Outputs, Work, each, per
+from ..model.types import type_name
 
 
 def _lrn_work(op: Op, outputs: Outputs) -> Operations | None:
@@ -64,8 +65,10 @@ def lrn(op: Op) -> list[Known | None]:
     axes=lambda op, _: links_along(op, op.attr("axes", (0, 2, 3))),
 )
 def mean_variance_normalization(op: Op) -> Known:
-    if op.dtype(0) == TensorProto.DOUBLE and op.as_onnxruntime("body-types"):
-        raise InvalidNode(f"input {op.name_of(0)} must have element type float, got double")
+    half = op.version >= 12 and op.version != 13  # the constants of Pow-7 and of Add-13 in its body are float
+    takes = (0, TensorProto.FLOAT, TensorProto.FLOAT16) if half else (0, TensorProto.FLOAT)
+    if op.dtype(0) not in takes and op.as_onnxruntime("body-types"):
+        raise InvalidNode(f"input {op.name_of(0)} must have element type float, got {type_name(op.dtype(0))}")
     return op.like()
 
 

@@ -143,7 +143,7 @@ def _frame_length(op: Op, length: Dim) -> Dim:
 )
 def mel_weight_matrix(op: Op) -> Known:
     """Lower MelWeightMatrix: ``[dft_length // 2 + 1, num_mel_bins]``."""
-    for i in range(2):
+    for i in range(5):
         one_number(op, i)
     mel, length = op.scalar(0), op.scalar(1)
     if mel is not None:

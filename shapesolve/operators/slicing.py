@@ -36,7 +36,7 @@ from ..lower.op import InvalidNode, MalformedNode, Op
 from ..lower.reads import AXES, ENDS, PADS, PARTS, STARTS, between
 from ..lower.reason import CROP
 from ..lower.registry import lower
-from ..lower.standard import standard_size
+from ..lower.standard import one_number, standard_size
 from ..lower.types import Known
 from ..lower.values import Array, Value
 from ..lower.work import MOVES, Outputs
@@ -228,6 +228,8 @@ def split_by_input(op: Op) -> list[Known]:
         if op.attr("num_outputs") is not None:
             raise MalformedNode("Split takes the sizes of the chunks or the attribute num_outputs, not both")
         sizes = op.ints(1)
+        if sizes == ():  # as if there were no operand
+            return split_into(op, None, uneven=False)
         return _open_split(op) if sizes is None else split_into(op, sizes, uneven=False)
     counted = op.attr("num_outputs") is not None
     if counted and op.int_attr("num_outputs", 0) != op.n_out:
@@ -336,6 +338,9 @@ def pad(op: Op) -> Known:
     shape = op.shape(0)
     axes = op.const_ints(3) if op.has(3) else None
     pads, length = op.ints(1), op.rank(1)
+    if op.dtype(3) == TensorProto.INT32:
+        raise InvalidNode(f"the axes {op.name_of(3)} must be int64")
+    one_number(op, 2)
     if length not in (None, 1) and not (
         length == 2 and op.sized(1, 2)[0] == 1 and (op.node.domain or op.value(1) is None)
     ):
@@ -363,6 +368,8 @@ def padded(op: Op, pads: Seq[Dim], axes: Seq[int] | None, fill: Value | None) ->
     around: list[tuple[int, Dim, Dim]] = []
     for i, axis in enumerate(order):
         before, after = pads[i], pads[len(order) + i]
+        if (added := (before + after).value) is not None and added >= INT64_MAX:
+            raise InvalidNode(f"the pads of axis {axis} add up to {added}, more than any size")
         dims[axis] = shape[axis] + before + after
         around.append((axis, before, after))
         op.require(ge(dims[axis], 0), CROP, (0, axis), (1, i))

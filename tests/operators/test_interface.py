@@ -97,6 +97,15 @@ REFUSED = {
     "two defaults": encoder(values_tensor=stored([1, 2], np.int64), default_tensor=stored([1, 2], np.int64)),
     "uneven trees": trees(nodes_truenodeids=[0, 0]),
     "uneven leaves": trees(leaf_targetids=[0]),
+    "pads that no size holds": one("Pad", ["N 4"], {}, {1: np.array([2**62, 0, 2**62, 0])}, opset=18),
+    "a value of no elements": one(
+        "Pad", ["N 4"], {}, {1: np.array([1, 0, 1, 0]), 2: np.zeros(0, np.float32)}, opset=18
+    ),
+    "a diagonal of no elements": one("Trilu", ["N 4"], {}, {1: np.zeros(0, np.int64)}, opset=14),
+    "double, of a body": one("MeanVarianceNormalization", ["N 2 3 3"], dtypes=[TensorProto.DOUBLE]),
+    "a type without a kernel": one(
+        "UnfoldTensor", ["N 8"], {"size": 2}, domain="com.microsoft", dtypes=[TensorProto.INT8]
+    ),
     "splits of another type": trees(TensorProto.DOUBLE, leaf_weights=stored([1.0, 2.0], np.float64)),
 }
 

@@ -1,4 +1,4 @@
-"""Each snippet of the page runs by itself and prints what the page shows; so do the examples of the findings."""
+"""The examples of the findings are what a check prints; `test_pages_run` runs the snippets of the pages."""
 
 from __future__ import annotations
 

@@ -15,6 +15,7 @@ from ...expr import ONE, ZERO, Dim, Shape, all_of, any_of, constant, divides, eq
 from ...lower.axes import batch_first
 from ...lower.op import InvalidNode, MalformedNode, Op
 from ...lower.rule import Reading
+from ...lower.standard import one_number
 from ...lower.types import Known
 from ...lower.work import Operations, Outputs, Work, attend
 from ..limits import MAX_STATES
@@ -186,13 +187,6 @@ def together(op: Op, a: int, b: int, what: str) -> None:
     """Raise `MalformedNode` unless both of two optional inputs are given, or neither."""
     if op.has(a) != op.has(b):
         raise MalformedNode(f"{op.node.op_type} requires {what} to be given together")
-
-
-def one_number(op: Op, i: int) -> None:
-    """Require that input `i` has exactly one element."""
-    shape = op.shape(i)
-    if shape is not None:
-        op.require(eq(shape.numel, 1), "the total length must be one number", (i, None))
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.PagedAttention

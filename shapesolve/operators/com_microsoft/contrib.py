@@ -22,6 +22,7 @@ from ...lower.registry import lower, signature
 from ...lower.signature import Signature
 from ...lower.types import Known
 from ...lower.work import MOVES, VIEW, Operations, Outputs, Work, each, per
+from ...model.types import type_name
 from ..rewiring import lower_as
 
 MICROSOFT = "com.microsoft"
@@ -347,6 +348,8 @@ def unique(op: Op) -> list[Known | None]:
 @ms_function("UnfoldTensor", work=MOVES)
 def unfold(op: Op) -> Known:
     shape, size, step = op.shape(0), op.int_attr("size", 1), op.int_attr("step", 1)
+    if op.dtype(0) not in (0, TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.INT32, TensorProto.INT64):
+        raise InvalidNode(f"its kernel does not take {type_name(op.dtype(0))}")
     if shape is None:
         return op.out(None)
     axis = op.axis(op.int_attr("dim", -1), len(shape), "dim")

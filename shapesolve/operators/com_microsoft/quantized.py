@@ -12,6 +12,7 @@ from onnx import TensorProto
 from ...expr import ONE, Dim, Shape, all_of, any_of, ceil_div, constant, eq, floor_div, ge
 from ...lower.axes import along_axis, mixes
 from ...lower.op import InvalidNode, MalformedNode, Op
+from ...lower.standard import one_number
 from ...lower.types import Known, Tensor
 from ...lower.work import MOVES, Work, last_of, makes, number, product_of
 from ...model.types import type_name
@@ -138,6 +139,8 @@ def gemm_float8(op: Op) -> Known:
 def quantized_gemm(op: Op) -> Known:
     """Lower QGemm; the result is float unless an output scale is given."""
     found = lower_as(op, "Gemm", 13, (0, 3, 6))[0]
+    one_number(op, 1)
+    one_number(op, 2)
     scale, zero, b = need_rank(op, 4, 0, 1), op.shape(5), op.shape(3, 2)
     if scale is not None and zero is not None and b is not None:
         match(op, 5, tuple(scale), "scale and zero point of the second matrix must have the same shape")
@@ -362,8 +365,8 @@ ms(
     "*S C, [1], [1], [1], [1] -> *S C",
     axes=lambda op, outputs: along_axis(-1, rest=op.int_attr("opset", 13) < 13)(op, outputs),
 )
-ms("QLinearAdd", "~S, ., ., ~S, ., ., ., . -> ~S", axes="=")
-ms("QLinearMul", "~S, ., ., ~S, ., ., ., . -> ~S", axes="=")
+ms("QLinearAdd", "~S, ., ., ~S, ., ., ., . -> ~S", named=(2, 5, 7), axes="=")
+ms("QLinearMul", "~S, ., ., ~S, ., ., ., . -> ~S", named=(2, 5, 7), axes="=")
 ms("QLinearWhere", "~S, ~S, [1], [1], ~S, [1], [1], [1], [1] -> ~S", axes="=")
 no_cpu("MulInteger", "~S, ?, ~S, ? -> ~S")
 no_cpu("QOrderedGelu", "*S, ?, ? -> *S")
