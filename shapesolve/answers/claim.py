@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..expr import Dim
 from ..expr.limits import MAX_LENGTH, MAX_MEANT
-from ..expr.nearest import like, meant
+from ..expr.nearest import like, unknown_name
 from ..expr.parse import DimSyntaxError, parse_dim
 from .rejected import TensorSizes
 
@@ -29,9 +29,10 @@ def no_tensor(name: str, lowered: Lowered) -> str:
     names = list(lowered.tensors)
     close = [n for n in names if name and name in n]
     if close:
-        return f"the model has no tensor {name!r}; did you mean {' or '.join(close[:MAX_MEANT])}?"
-    hint = like(name, names) or meant(name, [n for n, _ in lowered.model.graph.outputs], "its outputs are")
-    return f"the model has no tensor {name!r}{hint}"
+        return f"unknown tensor {name!r}; did you mean {' or '.join(close[:MAX_MEANT])}?"
+    if hint := like(name, names):
+        return f"unknown tensor {name!r}{hint}"
+    return unknown_name("tensor", name, [n for n, _ in lowered.model.graph.outputs], "outputs")
 
 
 def known_names(lowered: Lowered) -> AbstractSet[str]:
@@ -51,7 +52,7 @@ def unknown_names(names: AbstractSet[str], lowered: Lowered) -> list[str]:
 def no_dim(name: str, lowered: Lowered) -> str:
     """Message: no dim has this name, with similar names."""
     names = {n for n in known_names(lowered) if n not in lowered.reasons}
-    return f"no dim of the model is called {name!r}{meant(name, names)}"
+    return unknown_name("dim", name, names)
 
 
 def resolve_references(

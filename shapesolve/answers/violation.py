@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ..expr import Cond, Dim, all_of, eq, ge, symbol
 from ..expr.cond import has_value
 from ..expr.limits import INT64_MAX
-from ..expr.nearest import meant
+from ..expr.nearest import unknown_name
 from ..lazy import cached_property
 from ..lower.request import size_of
 from ..lower.types import Tensor
@@ -70,7 +70,7 @@ class InputChecker:
         """
         if not self.names.issuperset(shapes):
             name = next(n for n in shapes if n not in self.names)
-            raise ValueError(f"the model has no input {name!r}{meant(name, self.names)}")
+            raise ValueError(unknown_name("input", name, self.names))
         sizes: dict[str, int] = {}
         wrong: list[Rejected] = []
         later: list[tuple[str, int, Dim, int]] = []

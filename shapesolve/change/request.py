@@ -12,7 +12,7 @@ import numpy as np
 
 from ..analysis import Analysis, BroadcastMode, analyze
 from ..expr import Dim, parse_dim, symbol
-from ..expr.nearest import meant
+from ..expr.nearest import unknown_name
 from ..expr.sizes import sizes_text
 from ..model import Model, ModelError
 from ..solve.facts.constraint import Site
@@ -150,7 +150,7 @@ def _sites_of(text: str, name: str, shapes: _Shapes) -> list[Site]:
     if match is not None:
         tensor, axis = match["name"], int(match["axis"])
         if tensor not in shapes:
-            raise ValueError(f"the model has no input {tensor!r}{meant(tensor, shapes, 'its inputs are')}")
+            raise ValueError(unknown_name("input", tensor, shapes))
         sizes = shapes[tensor] or []
         if not -len(sizes) <= axis < len(sizes):
             raise ValueError(f"input {tensor!r} has {len(sizes)} axes, there is no axis {axis}")

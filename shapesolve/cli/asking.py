@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Annotated
 
 from ..answers.claim import known_names
-from ..expr.nearest import like, meant
+from ..expr.nearest import like, unknown_name
 from ..lines import Line, line
 from .console import fail
 from .options import pairs_of
@@ -109,8 +109,8 @@ def _refuse_unknown(a: Analysis, dim: str, size: int) -> None:
         axis = None if shape is None or like(dim, a.symbols) else axes.get(len(shape))
         if shape is not None and axis is not None and not shape[axis].terms:
             _refuse_fixed(a, name, axis, dim, size)
-    hint = like(dim, known_names(a._solved.lowered)) or meant(dim, a.symbols)
-    fail(f"no input of the model has a dim named {dim!r}{hint}")
+    hint = like(dim, known_names(a._solved.lowered))
+    fail(f"unknown dim {dim!r}{hint}" if hint else unknown_name("dim", dim, a.symbols))
 
 
 def _refuse_fixed(a: Analysis, name: str, axis: int, dim: str, size: int) -> None:

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from ..expr.nearest import like_pattern, meant
+from ..expr.nearest import like_pattern, unknown_name
 from ..lines import plain
 from ..solve.facts.constraint import ROLES
 from .app import app
@@ -220,7 +220,7 @@ def constraints(
     if unknown is not None:
         fail(f"unknown role {unknown!r}; expected one of: {', '.join(ROLES)}")
     if symbol is not None and symbol not in a.symbols:
-        fail(f"no input of the model has a dim named {symbol!r}{meant(symbol, a.symbols)}")
+        fail(unknown_name("dim", symbol, a.symbols))
     rows = a.constraints if role is None else a.constraints.role(*(r for r in ROLES if r in role))
     rows = rows if symbol is None else rows.for_symbol(symbol)
     rows = rows if node is None else rows.for_nodes(lambda label: fnmatchcase(label, node) or label == node)

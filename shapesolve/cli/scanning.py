@@ -152,12 +152,14 @@ def rule(
     """
     from difflib import get_close_matches
 
+    from ..expr.nearest import did_you_mean
     from ..findings.diagnose import CODES
     from ..report.rule import rule_lines
 
     if code.upper() not in CODES:
-        near = get_close_matches(code.upper(), CODES, 3, 0.5) or [
-            f"expected a code from {min(CODES)} to {max(CODES)}"
-        ]
-        fail(f"unknown finding code {code!r}; did you mean {' or '.join(near)}?")
+        near = get_close_matches(code.upper(), CODES, 3, 0.8)  # one digit apart
+        fail(
+            f"unknown finding code {code!r}"
+            + (did_you_mean(near) or f"; expected a code from {min(CODES)} to {max(CODES)}")
+        )
     return Result(None, rule_lines(code.upper()))

@@ -15,7 +15,7 @@ from ..answers.example import data_conditions, typical
 from ..answers.rejected import Rejected, broken_terms, misfit, rejected_by
 from ..causes.limits import MAX_LISTED
 from ..expr import Cond, Dim, Shape, eq, symbol
-from ..expr.nearest import meant
+from ..expr.nearest import unknown_name
 from ..expr.sizes import sizes_text
 from ..lazy import cached_property
 from ..lower.reads import TARGET
@@ -90,7 +90,7 @@ class Sizes:
         """Raise `ValueError` for unknown names."""
         for name in names:
             if name not in self.names:
-                raise ValueError(f"no input of the model has a dim named {name!r}{meant(name, self.names)}")
+                raise ValueError(unknown_name("dim", name, self.names))
 
     # ------------------------------------------------------------------ accepted or not
 

@@ -22,14 +22,13 @@ def did_you_mean(names: list[str]) -> str:
     return f"; did you mean {' or '.join(names)}?" if names else ""
 
 
-def meant(name: str, names: Iterable[str], there_are: str = "there are") -> str:
-    """Return a "did you mean" suffix with similar names, or a list of the known names."""
+def unknown_name(what: str, name: str, names: Iterable[str], among: str = "expected one of") -> str:
+    """Message: there is no such dim, tensor, or input, with similar names or a list of the known ones."""
     known = sorted(set(names))
-    close = like(name, known)
-    if close or not known:
-        return close or "; none are known"
-    shown = ", ".join(known[:MAX_LISTED])
-    return f"; {there_are} {shown}" + (" …" if len(known) > MAX_LISTED else "")
+    hint = like(name, known)
+    if not hint and known:
+        hint = f"; {among}: {', '.join(known[:MAX_LISTED])}" + (" …" if len(known) > MAX_LISTED else "")
+    return f"unknown {what} {name!r}{hint}"
 
 
 def like_pattern(pattern: str, names: Iterable[str]) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from ..expr import Cond, Dim, Shape, eq, ge, parse_cond, symbol
 from ..expr.grammar import is_word
-from ..expr.nearest import meant
+from ..expr.nearest import unknown_name
 from ..expr.parse import JOINED, dim_from_param, is_malformed
 from ..model import Graph, Model, Node, TensorType, ValueType
 from ..model.errors import quoted
@@ -122,13 +122,11 @@ def _check_names(request: Request, symbols: Mapping[str, Dim]) -> None:
     """Raise `ValueError` for a dim name that no input has."""
     for name in request.bind:
         if name not in symbols:
-            raise ValueError(f"no input of the model has a dim named {name!r}{meant(name, symbols)}")
+            raise ValueError(unknown_name("dim", name, symbols))
     for item in request.assume:
         cond = item if isinstance(item, Cond) else parse_cond(item, symbols)
         for name in sorted(cond.free - {n for d in symbols.values() for n in d.free}):
-            raise ValueError(
-                f"the assumption {str(item)!r} uses {name!r}, which is not an input dim{meant(name, symbols)}"
-            )
+            raise ValueError(f"{unknown_name('input dim', name, symbols)} (in the assumption {str(item)!r})")
 
 
 def _symbols(given: Mapping[str, Known], names: Mapping[str, str]) -> dict[str, Dim]:

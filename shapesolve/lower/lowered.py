@@ -38,7 +38,7 @@ class Shapes(dict[str, Shape]):
             raise KeyError(f"tensor {name!r} has unknown rank")
         close = [n for n in self._dtypes if name and name in n][:MAX_MEANT]
         hint = did_you_mean([repr(n) for n in close]) or like(str(name), self._dtypes)
-        raise KeyError(f"the model has no tensor {name!r}{hint}")
+        raise KeyError(f"unknown tensor {name!r}{hint}")
 
 
 class Lowered:

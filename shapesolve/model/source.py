@@ -64,9 +64,7 @@ def no_file(path: Path) -> str:
         stems = {file.stem: str(file) for file in path.parent.iterdir() if file.suffix == path.suffix}
     except (OSError, ValueError):
         stems = {}
-    return (
-        f"there is no file {quoted(path)}{did_you_mean([quoted(stems[n]) for n in near(path.stem, stems)])}"
-    )
+    return f"file not found: {quoted(path)}{did_you_mean([quoted(stems[n]) for n in near(path.stem, stems)])}"
 
 
 def _read_file(path: Path) -> tuple[bytes, OwnFile | None]:

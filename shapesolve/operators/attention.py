@@ -315,7 +315,9 @@ def rotary_embedding(op: Op) -> Known:
     heads = heads_of(op, 0, x, op.int_attr("num_heads", 0) if len(x) == 3 else 0)
     part = op.int_attr("rotary_embedding_dim", 0)
     if part:
-        op.require(le(part, heads.size), "the rotated part must not exceed a head", heads.places[3])
+        op.require(
+            le(part, heads.size), "rotary_embedding_dim must be at most the head size", heads.places[3]
+        )
     angles = floor_div(constant(part) if part else heads.size, constant(2))
     if not op.has(3):
         for i in (1, 2):

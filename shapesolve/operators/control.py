@@ -424,7 +424,7 @@ def rows_of(
             d = ite(none, ZERO, d)
         else:
             most = None if row.terms else row
-            d = ite(none, op.fresh("a size of rows that are never made", hi=most), d)
+            d = ite(none, op.fresh("an output size of a loop without iterations", hi=most), d)
         dims.append(d)
     dims.insert(axis, trips.count)
     return op.out(dims, out.dtype)

@@ -327,12 +327,12 @@ def tensor_scatter(op: Op) -> Known:
     if op.has(2):
         starts = op.shape(2, 1)
         if starts is not None:
-            op.same(starts[0], past[0], "one write index for each batch element", (2, 0), (0, 0))
+            op.same(starts[0], past[0], "write_indices must have one entry per batch item", (2, 0), (0, 0))
         value = op.value(2)
         lo, hi = value.bounds if value is not None and value.reached else (None, None)
         none = is_empty(past[:1])
         if lo is not None:
-            op.require(any_of((ge(lo, 0), none)), "a write index is at least 0", (2, 0))
+            op.require(any_of((ge(lo, 0), none)), "write_indices must be >= 0", (2, 0))
         if hi is not None and op.text_attr("mode", "linear") == "linear":
             op.require(any_of((le(hi, room), none)), "update must not exceed the cache", (2, 0), (0, axis))
     return op.out(past)

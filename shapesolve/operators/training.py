@@ -32,7 +32,11 @@ def _loss(op: Op, scores: Shape | None, labels: Shape | None) -> Known:
                 op.same(label, scores[at], "expected one label per position of the scores", (1, k), (0, at))
             op.require(le(label, scores[at]), "there must not be more labels than scores", (1, k), (0, at))
         empty = eq(labels.numel, 0)
-        op.require(any_of((ge(scores[1], 1), empty)), "a label needs a class", (0, 1))
+        op.require(
+            any_of((ge(scores[1], 1), empty)),
+            "scores must have at least one class if there are labels",
+            (0, 1),
+        )
         if op.attr("ignore_index") is None:
             op.in_range(op.value(1), scores[1], (labels.numel,), "a label must be a class", (1, None), (0, 1))
     if op.has(2):

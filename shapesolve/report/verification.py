@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ..causes.limits import MAX_LINES
 from ..deploy.inputs.inputs import generate_inputs
 from ..deploy.sizes import NoSizes
-from ..expr.nearest import meant
+from ..expr.nearest import unknown_name
 from ..expr.sizes import sizes_text
 from ..lines import Printed, line, row
 from ..lower.types import Tensor
@@ -53,10 +53,9 @@ def verify_at_sizes(
 
 
 def _runnable(analysis: Analysis, given: Mapping[str, int]) -> None:
-    unknown = sorted(given.keys() - analysis.symbols.keys())
-    if unknown:
-        suggestion = meant(unknown[0], analysis.symbols)
-        raise ValueError(f"no input of the model has a dim named {unknown[0]!r}{suggestion}")
+    strange = sorted(given.keys() - analysis.symbols.keys())
+    if strange:
+        raise ValueError(unknown_name("dim", strange[0], analysis.symbols))
     path = analysis.model.path
     if path is not None:
         missing = [

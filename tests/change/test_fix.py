@@ -75,7 +75,7 @@ def test_sizes_at_which_it_does_not_run_are_refused_with_the_condition(
 
 
 def test_a_name_that_no_input_has_and_a_negative_size_are_errors() -> None:
-    with pytest.raises(ValueError, match="no input of the model has a dim named 'bach'"):
+    with pytest.raises(ValueError, match="unknown dim 'bach'"):
         fix(model_of(BLOCKS), {"bach": 1})
     with pytest.raises(ValueError, match="not negative: batch = -1"):
         fix(model_of(BLOCKS), {"batch": -1})

@@ -240,7 +240,7 @@ def test_names_that_the_model_does_not_have_are_errors() -> None:
     a = ss.analyze(m)
     with pytest.raises(ValueError, match="no input 'hiden'; did you mean hidden"):
         a.check_inputs({"hiden": (2,)})
-    with pytest.raises(ValueError, match="no dim of the model is called 'bacth'; did you mean batch"):
+    with pytest.raises(ValueError, match="unknown dim 'bacth'; did you mean batch"):
         a.evaluate({"bacth": 2})
 
 

@@ -50,7 +50,7 @@ def test_the_formulas_of_a_node_define_its_output() -> None:
     ("words", "message"),
     [
         (["--node", "nothing"], "no node matches 'nothing'"),
-        (["--symbol", "sq"], "no input of the model has a dim named 'sq'"),
+        (["--symbol", "sq"], "unknown dim 'sq'"),
         (["--role", "rule"], "unknown role 'rule'; expected one of: input, definition"),
     ],
 )

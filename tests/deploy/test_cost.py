@@ -255,7 +255,7 @@ def test_what_does_not_fit_and_what_is_missing() -> None:
         c.fit(100, "A", {"B": 10})
     with pytest.raises(ValueError, match="provide them: B"):
         c.fit(1000, "A")
-    with pytest.raises(ValueError, match="no input of the model has a dim named 'Q'"):
+    with pytest.raises(ValueError, match="unknown dim 'Q'"):
         c.fit(1000, "Q", {"B": 1})
     with pytest.raises(ValueError, match="missing sizes: B"):
         c.at({"A": 4})

@@ -48,7 +48,4 @@ def test_a_size_that_data_decides_may_be_given_and_what_does_not_depend_on_it_is
         == c.fit(12000, "N", {"num": 5}).size
     )
     assert "provide them: num" in told("--max-memory", "12kB", "--of", "N", code=2)[0]
-    assert (
-        "no input of the model has a dim named 'nun'"
-        in told("--at", "nun=5", "--max-memory", "12kB", "--of", "N", code=2)[0]
-    )
+    assert "unknown dim 'nun'" in told("--at", "nun=5", "--max-memory", "12kB", "--of", "N", code=2)[0]

@@ -53,7 +53,7 @@ def test_where_nothing_is_accepted_it_says_so() -> None:
     a = ss.analyze(ROOT / "examples/unet.onnx")
     with pytest.raises(NoSizes, match=r"height % 8 == 0"):
         ss.enumerate_sizes(a, 3, bind={"height": 3})
-    with pytest.raises(ValueError, match="no input of the model has a dim named 'hight'"):
+    with pytest.raises(ValueError, match="unknown dim 'hight'"):
         ss.enumerate_sizes(a, 3, bind={"hight": 3})
     done = CliRunner().invoke(
         app, ["sizes", str(ROOT / "examples/unet.onnx"), "--enumerate", "3", "--bind", "width=9"]

@@ -28,8 +28,8 @@ def message(source: Any) -> str:
 
 
 def test_no_such_file(tmp_path: Path) -> None:
-    assert message(tmp_path / "a.onnx") == f"there is no file '{tmp_path}/a.onnx'"
-    assert message("a\0b.onnx") == r"there is no file 'a\x00b.onnx'"
+    assert message(tmp_path / "a.onnx") == f"file not found: '{tmp_path}/a.onnx'"
+    assert message("a\0b.onnx") == r"file not found: 'a\x00b.onnx'"
 
 
 def test_directory(tmp_path: Path) -> None:

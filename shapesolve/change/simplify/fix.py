@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ...analysis import Analysis, analyze
 from ...arguments import checked
 from ...expr import Shape
-from ...expr.nearest import meant
+from ...expr.nearest import unknown_name
 from ...expr.sizes import sizes_text
 from ...model import Model, read_model
 from ...model.saving import with_weights
@@ -86,11 +86,9 @@ def _declare(graph: onnx.GraphProto, analysis: Analysis) -> None:
 
 def _refuse_broken(analysis: Analysis, sizes: Mapping[str, int]) -> None:
     """Raises `Refused` for sizes that the analysis of the free model rejects."""
-    unknown = next((name for name in sizes if name not in analysis.symbols), None)
-    if unknown is not None:
-        raise ValueError(
-            f"no input of the model has a dim named {unknown!r}{meant(unknown, analysis.symbols)}"
-        )
+    strange = next((name for name in sizes if name not in analysis.symbols), None)
+    if strange is not None:
+        raise ValueError(unknown_name("dim", strange, analysis.symbols))
     if analysis._solved.lowered.clashes:
         conflict = next(iter(analysis.conflicts), None)
         text = "" if conflict is None else f": {conflict.message}"

@@ -16,7 +16,7 @@ from onnx import numpy_helper
 from ...analysis import Analysis, analyze
 from ...arguments import checked
 from ...expr import Cond, Dim
-from ...expr.nearest import meant
+from ...expr.nearest import unknown_name
 from ...expr.sizes import sizes_text
 from ...solve.ambiguity import StaleShape, sharing_memory
 from ...solve.contract.contract import text_of
@@ -129,11 +129,9 @@ def generate_inputs(
     if count < 0:
         raise ValueError(f"count must be at least 0, got {count}")
     a = model if isinstance(model, Analysis) else analyze(model)
-    unknown = sorted((values or {}).keys() - a.inputs.keys())
-    if unknown:
-        raise ValueError(
-            f"the model has no input {unknown[0]!r}{meant(unknown[0], a.inputs, 'its inputs are')}"
-        )
+    strange = sorted((values or {}).keys() - a.inputs.keys())
+    if strange:
+        raise ValueError(unknown_name("input", strange[0], a.inputs))
     filler = _Filler(a, dict(values or {}))
     declared = _declared(a, bind, filler)
     sizes = Sizes.usual(a, bind, also=declared)

@@ -31,7 +31,7 @@ def match_bias(op: Op, i: int, batch: Dim, n: int, queries: Dim, total: Dim | No
     shape = need_rank(op, i, 4)
     if shape is None:
         return
-    why = "attention bias must be [B or 1, N or 1, S, T]"
+    why = "attention_bias must have shape [batch or 1, num_heads or 1, sequence, total length]"
     for k, want in enumerate((batch, constant(n))):
         op.require(any_of((eq(shape[k], want), eq(shape[k], 1))), why, (i, k))
     match(op, i, (None, None, queries, total), why)
@@ -47,7 +47,7 @@ def one_of(op: Op, i: int, cases: tuple[tuple[Dim, ...], ...]) -> None:
         raise InvalidNode(f"input {op.name_of(i)} must have the rank of a mask, got {shape}")
     wanted: list[Cond] = [all_of(eq(a, b) for a, b in zip(shape, case, strict=True)) for case in fits]
     places: tuple[Place, ...] = tuple((i, k) for k in range(len(shape)))
-    op.require(any_of(wanted), "mask must match the batch and the keys", *places)
+    op.require(any_of(wanted), "mask must cover the batch and all keys", *places)
 
 
 # ---------------------------------------------------------------------- Attention
@@ -111,7 +111,7 @@ def merged_projection(
     head, total = hidden // n, queries
     held = need_rank(op, past, 5)
     if held is not None:
-        match(op, past, (2, batch, n, None, head), "past must be [2, batch, heads, length, head size]")
+        match(op, past, (2, batch, n, None, head), "past must have shape [2, B, heads, L, head size]")
         sharing = op.int_attr("past_present_share_buffer", 0)
         before = None if sharing else held[3]
         if sharing and shared is not None:
@@ -152,7 +152,7 @@ def match_mask(op: Op, i: int, batch: Dim, queries: Dim, total: Dim) -> None:
     """Require the shape of an `Attention` mask: one of the forms of rank 1 to 4."""
     shape = op.shape(i)
     if shape is not None and len(shape) == 4:
-        match(op, i, (batch, 1, shape[3], None), "mask must match the batch and the keys")
+        match(op, i, (batch, 1, shape[3], None), "mask must cover the batch and all keys")
         op.require(ge(shape[3], total), "the mask must cover all keys", (i, 3))
         return
     one_of(op, i, (
@@ -217,7 +217,7 @@ def multi_head_attention(op: Op) -> list[Known | None]:
         return unknown_attention(op)
     batch, queries = q[0], q[1]
     if len(q) == 5:
-        match(op, 0, (None, None, n, 3, None), "packed queries must be [B, S, N, 3, H]")
+        match(op, 0, (None, None, n, 3, None), "query must have shape [B, S, heads, 3, head size]")
     hidden = q[2] if len(q) == 3 else q[4].scale(n)
     divided(op, hidden, n, batch * queries, "the hidden size", (0, len(q) - 1))
     head = hidden // n
@@ -230,7 +230,7 @@ def multi_head_attention(op: Op) -> list[Known | None]:
     past = need_rank(op, 6, 4)
     total = length = keys
     if past is not None:
-        match(op, 6, (batch, n, None, head), "past keys must match the keys except in length")
+        match(op, 6, (batch, n, None, head), "past_key must have shape [batch, heads, length, head size]")
         match(op, 7, (batch, n, past[2], head), "past values must match past keys")
         total = length = keys + past[2]
         if op.has(8):
@@ -260,17 +260,17 @@ def keys_of(op: Op, batch: Dim, queries: Dim, hidden: Dim, n: int) -> tuple[Dim,
     """``(L, Dv)``, key length and value width, by the rank of the keys; None if that is unknown."""
     if not op.has(1):
         if op.rank(0) == 3:
-            raise InvalidNode(f"without keys, the query must be [B, S, N, 3, H], got {op.shape(0)}")
+            raise InvalidNode(f"without key, query must have shape [B, S, heads, 3, size], got {op.shape(0)}")
         return queries, hidden
     k, v = need_rank(op, 1, 3, 4, 5), op.shape(2)
     if k is None:
         return None
     if len(k) == 5:
-        match(op, 1, (batch, None, n, 2, hidden // n), "packed keys and values must be [B, L, N, 2, H]")
+        match(op, 1, (batch, None, n, 2, hidden // n), "key must have shape [B, L, heads, 2, head size]")
         return k[1], hidden
     if len(k) == 4:
-        match(op, 1, (batch, n, None, hidden // n), "keys must be [B, N, L, H]")
-        match(op, 2, (batch, n, k[2], hidden // n), "values must be [B, N, L, H]")
+        match(op, 1, (batch, n, None, hidden // n), "key must have shape [B, heads, L, head size]")
+        match(op, 2, (batch, n, k[2], hidden // n), "value must have shape [B, heads, L, head size]")
         return k[2], hidden
     match(op, 1, (batch, None, hidden), "queries and keys must have the same batch and hidden size")
     if v is None:
@@ -297,15 +297,15 @@ def decoder_masked_attention(op: Op) -> list[Known | None]:
         values = v[1] * v[3] if len(v) == 4 else v[-1]
     if k is not None and len(k) == 4:
         length = k[2]
-        match(op, 1, (batch, n, None, head), "keys must be [B, N, L, H]")
-        match(op, 2, (batch, n, length, head), "values must be [B, N, L, H]")
+        match(op, 1, (batch, n, None, head), "key must have shape [B, heads, L, head size]")
+        match(op, 2, (batch, n, length, head), "value must have shape [B, heads, L, head size]")
     elif k is not None:
         match(op, 1, (batch, 1, hidden), "queries and keys must have the same shape")
         match(op, 2, (batch, 1, None), "keys and values must have the same batch and length")
     if past is not None:
         shared = op.int_attr("past_present_share_buffer", 0)
         length = past[2] if shared else past[2] + 1
-        match(op, 5, (batch, n, None, head), "past keys must match the keys except in length")
+        match(op, 5, (batch, n, None, head), "past_key must have shape [batch, heads, length, head size]")
         match(op, 6, (batch, n, past[2], values // n), "past values must match past keys")
     if op.has(10):
         match(op, 10, (2 * hidden + values,), "expected one bias per projected feature")
@@ -410,16 +410,16 @@ def _angles(op: Op, x: Shape, angles: Dim) -> None:
     if last == 2 and n < 1:
         whole = all_of((ge(angles, 1), divides(2 * angles, x[2])))
         fits = any_of((eq(x[2], 0), whole, all_of((eq(angles, 0), nothing))))
-        op.require(fits, "the table must have an angle for each pair of a whole number of heads", *places)
+        op.require(fits, "twice the columns of cos_cache must divide the hidden size", *places)
         return
     head = x[3] if last == 3 else x[2] // n
     if last == 2:
         op.require(divides(constant(n), x[2]), "num_heads must divide the hidden size", (0, 2))
     fits = any_of((eq(angles, head // 2), all_of((eq(head, 0), nothing))))
     if part > 0:
-        op.require(ge(head, part), "the rotated part must not exceed a head", (0, last))
+        op.require(ge(head, part), "rotary_embedding_dim must be at most the head size", (0, last))
         fits = any_of((fits, eq(angles, part // 2)))
-    op.require(fits, "the table must have an angle for each pair of a head", *places)
+    op.require(fits, "cos_cache must have half as many columns as a head", *places)
 
 
 @ms_function("MRotaryEmbedding")

@@ -75,8 +75,8 @@ def group_query_attention(op: Op) -> list[Known | None]:
     q = op.sized(0, 3)
     n, few, head = grouped(op, q)
     batch, queries, size = q[0], q[1], head.scale(few)
-    match(op, 1, (batch, queries, size), "keys must match the queries")
-    match(op, 2, (batch, queries, size), "values must match the queries")
+    match(op, 1, (batch, queries, size), "key must have shape [batch, sequence, kv_num_heads * head size]")
+    match(op, 2, (batch, queries, size), "value must have shape [batch, sequence, kv_num_heads * head size]")
     past = need_rank(op, 3, 4)
     held = head if past is None else past[3]
     match(
@@ -131,7 +131,7 @@ def require_steps(op: Op, batch: Dim, queries: Dim, past: Shape | None, total: D
         fits = any_of((eq(total, held + queries), le(total, held)))
         why = "the total length must be past and new tokens, or fit the buffer"
         op.require(fits, why, (3, 2), (0, 1), (6, None))
-    op.require(ge(total, queries), "the total length counts the new tokens", (0, 1), (6, None))
+    op.require(ge(total, queries), "the total length must include the new tokens", (0, 1), (6, None))
     single = any_of((eq(queries, total), eq(queries, 1), all_of((ge(queries, 2), eq(batch, 1)))))
     op.require(single, "more than one new token with a past needs a batch of 1", (0, 0), (0, 1), (6, None))
 
@@ -156,9 +156,16 @@ def sparse_attention(op: Op) -> list[Known | None]:
     q = op.sized(0, 3)
     n, few, head = grouped(op, q)
     for i in (1, 2):
-        match(op, i, (q[0], q[1], head.scale(few)), "keys and values must match the queries")
+        match(
+            op,
+            i,
+            (q[0], q[1], head.scale(few)),
+            "key and value must have shape [batch, sequence, kv_num_heads * head size]",
+        )
     for i in (3, 4):
-        match(op, i, (q[0], few, None, head), "caches must match the queries")
+        match(
+            op, i, (q[0], few, None, head), "a cache must have shape [batch, kv_num_heads, length, head size]"
+        )
     return [op.out([q[0], q[1], head.scale(n)]), op.like(3), op.like(4)]
 
 
@@ -174,7 +181,12 @@ def dynamic_sparse_attention(op: Op) -> list[Known | None]:
     caches: list[Known | None] = []
     for i in (3, 4):
         if op.has(i):
-            match(op, i, (q[0], few, None, head), "caches must match the queries")
+            match(
+                op,
+                i,
+                (q[0], few, None, head),
+                "a cache must have shape [batch, kv_num_heads, length, head size]",
+            )
             caches.append(op.out(op.shape(i), op.dtype(i)))
         else:
             total = op.scalar(10)
@@ -219,7 +231,12 @@ def _latent(op: Op, q: Shape, cache: Shape | None) -> Dim:
     match(op, 1, (None, head), "a latent key must be as wide as a query head")
     if cache is not None:
         packed = op.text_attr("k_cache_dtype", "") in ("int4", "float4e2m1")
-        match(op, 3, (None, None, 1, (head + 1) // 2 if packed else head), "cache must match the latent key")
+        match(
+            op,
+            3,
+            (None, None, 1, (head + 1) // 2 if packed else head),
+            "the cache must be as wide as the latent key",
+        )
     if not narrow:
         return q[1]
     op.require(le(narrow, head), "v_head_size must not exceed the query heads", (0, 1))
@@ -268,7 +285,12 @@ def linear_attention(op: Op) -> list[Known | None]:
     size, key = v[2] // few, q[2] // n
     op.require(divides(key, k[2]), "keys must divide into heads of the size of a query head", (1, 2), (0, 2))
     state: list[Dim | int] = [q[0], few, key, size]
-    match(op, 3, tuple(state) if not window else (window, *state), "past_state must be [B, kv heads, K, V]")
+    match(
+        op,
+        3,
+        tuple(state) if not window else (window, *state),
+        "past_state must have shape [batch, kv heads, key size, value size]",
+    )
     for i, each in ((4, key.scale(few)), (5, ONE)):
         gate = need_rank(op, i, 3)
         match(op, i, (q[0], q[1], None), "decay and beta must have the batch and length of the queries")

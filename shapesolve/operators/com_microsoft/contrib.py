@@ -141,7 +141,7 @@ def skip_layer_normalization(op: Op) -> list[Known | None]:
             raise InvalidNode(f"skip must have rank 2 to {len(shape)}, got {skip}")
         for k in (1, 2):
             places = (0, len(shape) - k), (1, len(skip) - k)
-            op.same(shape[-k], skip[-k], "last two axes of skip must match the input's", *places)
+            op.same(shape[-k], skip[-k], "the last two axes of skip must have the input's sizes", *places)
     for i in range(2, op.n_in):
         scale = op.shape(i, 1)
         if scale is not None:
@@ -271,7 +271,12 @@ def _gate(op: Op, lead: Shape, count: Dim, size: Dim, i: int) -> None:
     n = len(lead)
     gate = need_rank(op, i, n + 1, n + 2)
     if gate is not None:
-        match(op, i, (*lead, count, None)[: len(gate)], "a gate must be [..., C], [..., C, 1] or [..., C, H]")
+        match(
+            op,
+            i,
+            (*lead, count, None)[: len(gate)],
+            "a gate must have shape [..., C], [..., C, 1], or [..., C, H]",
+        )
     if gate is not None and len(gate) == n + 2:
         fits = any_of((eq(gate[-1], 1), eq(gate[-1], size)))
         op.require(fits, "the last axis of a gate must have size 1 or the stream size", (i, n + 1))

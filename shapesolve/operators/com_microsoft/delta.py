@@ -41,10 +41,10 @@ def gated_delta_net(op: Op) -> list[Known | None]:
     decay, beta = TERMS[op.text_attr("update_rule", "gated_delta")]
     gated = _GATES[op.text_attr("gate_activation", "none")]
     if (op.has(4), op.has(5), op.has(7), op.has(8)) != (decay, beta, gated, gated):
-        raise MalformedNode("update_rule takes decay and beta, gate_activation takes a_log and dt_bias")
+        raise MalformedNode("update_rule takes decay and beta; gate_activation takes a_log and dt_bias")
     packed = not op.has(2)
     if packed and not op.has(6):
-        raise MalformedNode("queries, keys and values in one input need an initial_state")
+        raise MalformedNode("queries, keys, and values in one input need an initial_state")
     q = need_rank(op, 0, *((2, 3) if packed else (3, 4)))
     state = op.shape(6, 4) if op.has(6) else None
     if q is None:
@@ -52,7 +52,7 @@ def gated_delta_net(op: Op) -> list[Known | None]:
     s = _packed(op, q, state) if packed and state is not None else _separate(op, q)
     batch = _batch(op, s.tokens, state)
     held = (batch, s.heads, s.value, s.key)
-    match(op, 6, held, "the state must be [batch, value heads, value size, key size]")
+    match(op, 6, held, "the state must have shape [batch, value heads, value size, key size]")
     width = _gates(op, s)
     updates = op.out([batch, (width + s.key_heads * s.key + s.heads * s.value).scale(captured(op, 9, batch))])
     return [op.out([*s.tokens, s.heads, s.value]), op.out(held), updates if op.wants(2) else None]

@@ -48,7 +48,7 @@ def causal_conv_with_state(op: Op) -> list[Known | None]:
     """Lower CausalConvWithState; the state holds the inputs before the current ones."""
     n, window, dilation = op.int_attr("ndim", 1), state_window(op), _dilation(op)
     if n not in (1, 2, 3):
-        raise MalformedNode(f"ndim must be 1, 2 or 3, got {n}")
+        raise MalformedNode(f"ndim must be 1, 2, or 3, got {n}")
     last = op.int_attr("channels_last", 0)
     if last not in (0, 1) or (last and n != 1):
         raise MalformedNode("channels_last is 0 or 1, and 1 only for one spatial axis")
@@ -60,7 +60,7 @@ def causal_conv_with_state(op: Op) -> list[Known | None]:
     match(op, 2, (channels,), "the bias must have one element per channel")
     state = [x[0], reach, channels] if last else [*x[:-1], reach]
     held = (constant(window), *state) if window else tuple(state)
-    match(op, 3, held, "past_state must match the input, with (kernel - 1) * dilation steps")
+    match(op, 3, held, "past_state must have shape [batch, channels, (kernel - 1) * dilation]")
     return [op.like(), op.out([constant(window), *state] if window else state)]
 
 
@@ -204,7 +204,7 @@ def packed_sparse_attention_indexer(op: Op) -> list[Known | None]:
     rows = op.int_attr("state_capacity", 0)
     for i, size in ((12, rows), (13, 2 * op.int_attr("compress_ratio", 1) - 1)):
         match(op, i, (None, size, None), "the state must have the size that the attributes give")
-    match(op, 15, (None, 2), "there are two lengths for each state")
+    match(op, 15, (None, 2), "each state must have two lengths")
     keys = states[0]
     update = None if keys is None else op.out([keys[0], capacity, keys[2]])
     shared = op.attr("max_output_entries") is not None
