@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tempfile
 import webbrowser
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -172,7 +173,19 @@ def annotate(
     names = [n for n in a.dtypes if n]
     known = sum(n in a.shapes for n in names)
     told = f"wrote {output}: {known:,} of {len(names):,} tensors have a shape"
-    return Result(None, [interface_line(a), told], *ending(a))
+    return Result(
+        None, [interface_line(a), told, *(_first_loss(a) if known < len(names) else ())], *ending(a)
+    )
+
+
+def _first_loss(a: Analysis) -> Iterator[Line]:
+    """Yield the first node after which shapes are unknown, and why."""
+    order = {node.label: index for index, node in enumerate(a.model.graph.nodes)}
+    causes = [f for f in a.findings if f.code in ("SS101", "SS103", "SS104")]
+    for first in sorted(causes, key=lambda f: order.get(f.node, len(order)))[:1]:
+        yield line("shapes are lost first at ", ("name", first.node), f": {first.title}")
+        if first.help:
+            yield line("help: ", first.help)
 
 
 @app.command(example=["A single file to open in a browser.", "report examples/unet.onnx -o report.html"])

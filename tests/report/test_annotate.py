@@ -305,3 +305,18 @@ def test_the_largest_sizes_that_data_may_give_are_in_the_file() -> None:
     assert {p.key: p.value for p in written.metadata_props} == {BOUNDS_KEY: "found <= batch*n"}
     bounded = ss.analyze(written, bind={"batch": 2, "n": 3}).annotate()
     assert {p.key: p.value for p in bounded.metadata_props} == {BOUNDS_KEY: "found <= 6"}
+
+
+def test_the_first_node_after_which_shapes_are_unknown_is_named(tmp_path: Path) -> None:
+    text = """<ir_version: 9, opset_import: ["" : 18, "acme" : 1]> g (float[batch, n] x) => (y) {
+        a = Relu(x) [odd] b = acme.Odd(a) c = Relu(b) [later] y = acme.Later(c) }"""
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "m.onnx")
+    done = CliRunner().invoke(app, ["annotate", str(tmp_path / "m.onnx"), "-o", str(tmp_path / "out.onnx")])
+    assert (
+        "tensors have a shape\nshapes are lost first at odd: acme.Odd is not a known operator" in done.output
+    )
+    assert "later" not in done.output
+    whole = CliRunner().invoke(
+        app, ["annotate", str(ROOT / "examples/unet.onnx"), "-o", str(tmp_path / "u.onnx")]
+    )
+    assert "lost" not in whole.output
