@@ -12,6 +12,7 @@ from random import Random
 from typing import Any
 
 import onnx
+import onnxruntime
 import pytest
 from click.testing import CliRunner
 from onnx import TensorProto, helper
@@ -207,11 +208,32 @@ def test_conditions_that_a_format_has_no_place_for_are_named_or_refused(target: 
         assert json.loads(text).keys() == {f"trt_profile_{corner}_shapes" for corner in ("min", "opt", "max")}
     elif target == "qnn":  # which takes one size of each input
         assert text.split()[:3] == ["--input_dim", "a", "2,3"]
+    elif target in ("ort", "ort-web", "mlnet"):  # which take the optimum sizes
+        assert all(str(size) in text for size in (2, 1))
     elif target == "json":
         assert json.loads(text)["profiles"][0]["conditions"] == [term]
     else:
         assert text.splitlines()[-1].startswith("# ")
         assert text.splitlines()[-1].endswith(term)
+
+
+def test_hosts_of_onnxruntime_get_the_optimum_sizes(tmp_path: Path) -> None:
+    a = ss.analyze(UNET)
+    profiles = ss.profile(a, {"batch": 2, "height": 64, "width": 32})
+    assert ss.profile_text(a, profiles, "ort") == "-f batch:2 -f height:64 -f width:32"
+    web = json.loads(ss.profile_text(a, profiles, "ort-web"))
+    assert web == {"freeDimensionOverrides": {"batch": 2, "height": 64, "width": 32}}
+    options = onnxruntime.SessionOptions()
+    for name, size in web["freeDimensionOverrides"].items():
+        options.add_free_dimension_override_by_name(name, size)
+    session = onnxruntime.InferenceSession(UNET, options, ["CPUExecutionProvider"])
+    assert session.get_inputs()[0].shape == [2, 3, 64, 32]
+    assert '    ["image"] = new[] { 2, 3, 64, 32 },' in ss.profile_text(a, profiles, "mlnet").splitlines()
+    unnamed = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 17]> g (float[?] x) => (y) { y = Relu(x) }'
+    )
+    with pytest.raises(ValueError, match="x_d0 has no name in the file"):
+        ss.profile_text(ss.analyze(unnamed), ss.profile(unnamed, {"x_d0": 3}), "ort")
 
 
 def test_migraphx_gets_each_range_with_its_usual_size() -> None:

@@ -187,6 +187,62 @@ def _qnn(analysis: Analysis, profiles: Sequence[Profile]) -> str:
     return "\n".join(shlex.join(words(one)) for one in profiles)
 
 
+@target(
+    "ort",
+    "options of onnxruntime_perf_test: -f NAME:SIZE, the optimum sizes, for dims that the file names",
+    exact=True,
+    empty=True,
+)
+def _ort(analysis: Analysis, profiles: Sequence[Profile]) -> str:
+    # https://github.com/microsoft/onnxruntime/blob/main/onnxruntime/test/perftest/README.md
+    def words(one: Profile) -> Iterator[str]:
+        for name, size in _overrides(analysis, one).items():
+            if ":" in name:
+                raise ValueError(f"onnxruntime_perf_test cannot express the dim name {name!r}")
+            yield from ("-f", f"{name}:{size}")
+
+    return "\n".join(shlex.join(words(one)) for one in profiles)
+
+
+@target(
+    "ort-web",
+    "JSON of onnxruntime-web's freeDimensionOverrides, the optimum sizes, for dims that the file names",
+    exact=True,
+    empty=True,
+)
+def _ort_web(analysis: Analysis, profiles: Sequence[Profile]) -> str:
+    # https://onnxruntime.ai/docs/api/js/interfaces/InferenceSession.SessionOptions.html
+    return "\n".join(
+        json.dumps({"freeDimensionOverrides": _overrides(analysis, one)}, indent=1) for one in profiles
+    )
+
+
+def _overrides(analysis: Analysis, one: Profile) -> dict[str, int]:
+    """Return the optimum sizes by dim name.
+
+    Raises:
+        ValueError: If a dim of an input has no name in the file.
+    """
+    declared = {d for _, kind in analysis.model.graph.inputs for d in getattr(kind, "dims", None) or ()}
+    unnamed = next((name for name in one.opt if name not in declared), None)
+    if unnamed is not None:
+        raise ValueError(f"{unnamed} has no name in the file, which is needed here: `annotate` writes one")
+    return dict(one.opt)
+
+
+@target("mlnet", "C# dictionary for ML.NET's ApplyOnnxModel (shapeDictionary), the optimum sizes", exact=True)
+def _mlnet(_analysis: Analysis, profiles: Sequence[Profile]) -> str:
+    # https://learn.microsoft.com/dotnet/api/microsoft.ml.onnxcatalog.applyonnxmodel
+    texts = []
+    for one in profiles:
+        rows = [
+            f"    [{json.dumps(name)}] = new[] {{ {', '.join(map(str, shapes.opt))} }},"
+            for name, shapes in one.inputs.items()
+        ]
+        texts.append("\n".join(["new Dictionary<string, int[]>", "{", *rows, "}"]))
+    return "\n".join(texts)
+
+
 def _fixed(analysis: Analysis, name: str) -> list[int]:
     return [d.const for d in analysis.shapes[name]]
 
