@@ -238,7 +238,7 @@ def test_what_is_no_size_is_an_error(size: Any) -> None:
 def test_names_that_the_model_does_not_have_are_errors() -> None:
     m = model([N("Relu", ["hidden"], ["Z"])], [info("hidden", ["batch"])], ["Z"])
     a = ss.analyze(m)
-    with pytest.raises(ValueError, match="no input 'hiden'; did you mean hidden"):
+    with pytest.raises(ValueError, match="unknown input 'hiden'; did you mean hidden"):
         a.check_inputs({"hiden": (2,)})
     with pytest.raises(ValueError, match="unknown dim 'bacth'; did you mean batch"):
         a.evaluate({"bacth": 2})

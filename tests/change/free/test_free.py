@@ -140,7 +140,7 @@ def test_a_table_of_one_row_per_place_is_said_again_for_each_row() -> None:
     [
         ({}, "no axis to make dynamic"),
         ({"x": "n"}, "is not an axis of an input"),
-        ({"z[0]": "n"}, "no input 'z'"),
+        ({"z[0]": "n"}, "unknown input 'z'"),
         ({"x[3]": "n"}, "no axis 3"),
         ({"x[0]": "n + m"}, "is not the size of an input axis"),
         ({"x[0]": "7"}, "not a name"),

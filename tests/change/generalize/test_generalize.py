@@ -272,7 +272,7 @@ def test_axes_are_named_after_inputs_where_no_names_are_given() -> None:
         ([7], {"x[1]": "seq"}, ValueError, "two exports"),
         ([7, 7], {"x[1]": "seq"}, ss.Refused, "seq is 7 in every export"),
         ([7, 9], {"x[2]": "seq"}, ValueError, "differs"),
-        ([7, 9], {"z[1]": "seq"}, ValueError, "no input 'z'"),
+        ([7, 9], {"z[1]": "seq"}, ValueError, "unknown input 'z'"),
         ([7, 9], {"x[1]": "past + seq"}, ValueError, "is not the size of an input axis"),
         ([7, 7], {}, ValueError, "same input sizes"),
     ],
