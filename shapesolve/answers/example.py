@@ -86,10 +86,10 @@ def _large(sizes: Model, usual: Mapping[str, int]) -> list[str]:
 
 
 def near(solved: Solved, sizes: Mapping[str, int], assume: Sequence[Cond | str] = ()) -> list[Model]:
-    """Return accepted sizes to propose instead of the given ones, the best first, if `assume` holds too.
+    """Return accepted sizes to propose instead of the given ones, best first, under the conditions in `assume`.
 
-    Names that were not given, but must follow a given one of the same role, become equal to it: round sizes near the given one.
-    Otherwise, they are the nearest sizes.
+    A name without a given size that must follow a given one of the same role becomes equal to it, at round sizes near the
+    given one. Otherwise, the nearest sizes are returned.
     """
     given = {n: size for n, size in sizes.items() if n in solved.symbols}
     finder = solved.finder(floor=1)
@@ -103,7 +103,7 @@ def near(solved: Solved, sizes: Mapping[str, int], assume: Sequence[Cond | str] 
 
 
 def _followers(finder: SizeFinder, given: Mapping[str, int]) -> Iterator[Sequence[str]]:
-    """Names of one role of which only some were given, if the others depend on these."""
+    """Yield groups of names of one role if some of them were given and the others depend on these."""
     for group in finder.roles.alike:
         tied = {n for c in cone(group[:1], finder.conds) for n in c.free}
         if given.keys() & {*group} and not given.keys() >= {*group} and tied & {*group[1:]}:

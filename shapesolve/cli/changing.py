@@ -102,7 +102,7 @@ def generalize(
     and let the model run at other sizes. At each export's sizes, the new model's shapes are proved equal to the
     export's, and its values are compared by running both. If the model divides a size, the new
     model accepts only sizes spaced like the exports' (7, 11, 15, ...). The output lists excluded sizes and suggests
-    a further export. If the exports are ambiguous, nothing is written, the node is named, and the exit code is 1. Example:
+    another export. If the exports are ambiguous, nothing is written, the node is named, and the exit code is 1. Example:
 
         shapesolve generalize at_7.onnx at_11.onnx --dim 'ids[1]=seq' -o dynamic.onnx
     """

@@ -90,7 +90,7 @@ def diff(
 ) -> Result[Diff]:
     """Compare the outputs, sizes, and tensors of two models.
 
-    Output shapes and types are proved equal, and accepted sizes are compared as sets; every difference comes with
+    Output shapes and types are proved equal. Accepted sizes are compared as sets. Every difference comes with
     example sizes. Outputs with different names are matched by position. --values also proves that values are
     equal, by comparing the simplified graphs; otherwise, they are unknown. Exit code: 0 if the
     interface is provably the same, 1 if not, 3 if unknown; with --prove, 0 also if B accepts more. Examples:

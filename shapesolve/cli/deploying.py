@@ -100,7 +100,7 @@ def inputs(
 class SizesUsual:
     """`shapesolve sizes --json`. `prefill` has an empty cache, and is missing for models without a cache.
 
-    `data` are the conditions on data that must hold too at the usual sizes.
+    `data` has the conditions on data that must also hold at the typical sizes.
     """
 
     usual: Sizes

@@ -112,7 +112,7 @@ def sizes_of(given: Iterable[str] | None, option: str = "--bind") -> dict[str, i
 
 
 def pairs_of(given: Iterable[str] | None, option: str) -> Iterator[tuple[str, str]]:
-    """Yield the names and values of ``NAME=VALUE`` texts; one without a sign of equality ends the command."""
+    """Yield the names and values of ``NAME=VALUE`` strings. One without an equals sign ends the command."""
     for text in chain.from_iterable(map(_parted, given or ())):
         name, equals, value = (part.strip() for part in text.rpartition("="))
         if not equals:

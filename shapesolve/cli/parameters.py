@@ -90,7 +90,7 @@ class Argument:
 class Option:
     """Named option of a command: ``Option("-n", "--count", metavar="N", min=1, help="Number of runs.")``.
 
-    `needs` lists parameters, or `NAME=VALUE`, of which one must be given with it.
+    `needs` lists parameters, or `NAME=VALUE`. At least one of them must also be given.
     """
 
     def __init__(

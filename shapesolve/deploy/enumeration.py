@@ -22,7 +22,7 @@ def enumerate_sizes(
     Args:
         model: An `Analysis`, or any model that `analyze` accepts.
         count: Number of sizes. The result is shorter if there are no more, or none were found within bounded work.
-        least: Smallest allowed size of every name; 0 includes empty inputs.
+        least: Minimum size of every name; 0 includes empty inputs.
         bind: Fixed sizes by name.
 
     Raises:

@@ -142,5 +142,5 @@ def test_padding_requires_a_size_for_each_dim(sizes: dict[str, int], message: st
 
 def test_padding_requires_a_bound() -> None:
     text = "(int64[1] size) => (float[made] y) { v = ConstantOfShape(size) y = Neg(v) }"
-    with pytest.raises(Refused, match=r"y\[0\] depends on data, and no largest size is known"):
+    with pytest.raises(Refused, match=r"y\[0\] depends on data, and its largest size is unknown"):
         fix(model_of(text), {}, pad=True)

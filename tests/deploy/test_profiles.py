@@ -232,8 +232,12 @@ def test_hosts_of_onnxruntime_get_the_optimum_sizes(tmp_path: Path) -> None:
     unnamed = onnx.parser.parse_model(
         '<ir_version: 8, opset_import: ["": 17]> g (float[?] x) => (y) { y = Relu(x) }'
     )
-    with pytest.raises(ValueError, match="x_d0 has no name in the file"):
+    with pytest.raises(ValueError, match="no input dim of the file is named x_d0"):
         ss.profile_text(ss.analyze(unnamed), ss.profile(unnamed, {"x_d0": 3}), "ort")
+    named = ss.annotate(unnamed)
+    assert ss.profile_text(ss.analyze(named), ss.profile(named, {"x_d0": 3}), "ort") == "-f x_d0:3"
+    pair = json.loads(ss.profile_text(a, [*profiles, *profiles], "ort-web"))
+    assert pair == [web, web]
 
 
 def test_migraphx_gets_each_range_with_its_usual_size() -> None:

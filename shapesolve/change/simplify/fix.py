@@ -38,7 +38,7 @@ def fix(
 
     Raises:
         Refused: If the model does not accept these sizes, with the broken condition and its node; or if an output cannot be
-            padded because its largest size is not known.
+            padded because its largest size is unknown.
         ValueError: If no input has a given name, or a size is negative.
         ModelError: If the model cannot be read.
     """

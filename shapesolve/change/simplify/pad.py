@@ -14,7 +14,7 @@ from ...answers.names import upper_bounds
 from ...expr import Dim
 from ..refused import Refused
 
-#: what the tensors for one output are named after
+#: suffixes of the tensors that are added for one output
 _PARTS = ("unpadded", "shape", "missing", "pads", "static", "before")
 
 
@@ -46,7 +46,7 @@ def pad_outputs(model: onnx.ModelProto, analysis: Analysis) -> list[Padded]:
     for info in list(graph.output):
         shape = analysis.shapes.get(info.name)
         if shape is None:
-            raise Refused(f"the rank of {info.name} is not known")
+            raise Refused(f"{info.name} has unknown rank")
         open_axes = {axis: d for axis, d in enumerate(shape) if d.terms}
         if not open_axes:
             continue
@@ -55,7 +55,7 @@ def pad_outputs(model: onnx.ModelProto, analysis: Analysis) -> list[Padded]:
             for axis, d in enumerate(shape)
         ]
         any_type = info.type.tensor_type.elem_type in (TensorProto.BOOL, TensorProto.STRING)
-        least = 13 if any_type else 11  # from 11 on, widths are an input of Pad
+        least = 13 if any_type else 11  # Pad takes widths as an input since opset 11
         if analysis.model.opsets.get("", 0) < least:
             raise Refused(f"padding {info.name} requires opset {least} or later; convert the model first")
         names = [fresh(f"{info.name}_{part}") for part in _PARTS]
@@ -111,7 +111,7 @@ def _largest(analysis: Analysis, place: str, d: Dim) -> int:
         raise Refused(f"{place} depends on {', '.join(free)}: padding requires a size for each input dim")
     bounds = analysis.bounds(d)
     if bounds[1] is None or bounds.assumptions:
-        raise Refused(f"{place} depends on data, and no largest size is known")
+        raise Refused(f"{place} depends on data, and its largest size is unknown")
     return bounds[1]
 
 

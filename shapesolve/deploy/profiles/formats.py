@@ -195,13 +195,14 @@ def _qnn(analysis: Analysis, profiles: Sequence[Profile]) -> str:
 )
 def _ort(analysis: Analysis, profiles: Sequence[Profile]) -> str:
     # https://github.com/microsoft/onnxruntime/blob/main/onnxruntime/test/perftest/README.md
-    def words(one: Profile) -> Iterator[str]:
-        for name, size in _overrides(analysis, one).items():
-            if ":" in name:
-                raise ValueError(f"onnxruntime_perf_test cannot express the dim name {name!r}")
-            yield from ("-f", f"{name}:{size}")
-
-    return "\n".join(shlex.join(words(one)) for one in profiles)
+    lines = []
+    for one in profiles:
+        sizes = _overrides(analysis, one)
+        strange = next((name for name in sizes if ":" in name), None)
+        if strange is not None:
+            raise ValueError(f"onnxruntime_perf_test cannot express the dim name {strange!r}")
+        lines.append(" ".join(f"-f {shlex.quote(f'{name}:{size}')}" for name, size in sizes.items()))
+    return "\n".join(lines)
 
 
 @target(
@@ -212,9 +213,8 @@ def _ort(analysis: Analysis, profiles: Sequence[Profile]) -> str:
 )
 def _ort_web(analysis: Analysis, profiles: Sequence[Profile]) -> str:
     # https://onnxruntime.ai/docs/api/js/interfaces/InferenceSession.SessionOptions.html
-    return "\n".join(
-        json.dumps({"freeDimensionOverrides": _overrides(analysis, one)}, indent=1) for one in profiles
-    )
+    made = [{"freeDimensionOverrides": _overrides(analysis, one)} for one in profiles]
+    return json.dumps(made[0] if len(made) == 1 else made, indent=1)
 
 
 def _overrides(analysis: Analysis, one: Profile) -> dict[str, int]:
@@ -226,7 +226,9 @@ def _overrides(analysis: Analysis, one: Profile) -> dict[str, int]:
     declared = {d for _, kind in analysis.model.graph.inputs for d in getattr(kind, "dims", None) or ()}
     unnamed = next((name for name in one.opt if name not in declared), None)
     if unnamed is not None:
-        raise ValueError(f"{unnamed} has no name in the file, which is needed here: `annotate` writes one")
+        raise ValueError(
+            f"no input dim of the file is named {unnamed}; annotate names dims that have no name"
+        )
     return dict(one.opt)
 
 
